@@ -1,8 +1,8 @@
-//! What a model or the sums over its rows must fulfil, checked where a file is read: what has passed predicts without a panic and
-//! without NaN.
+//! Checks of a model, or of sums over rows, that was read from a file. A model that passes them predicts without a
+//! panic and without NaN.
 //!
-//! Every finding names its place in the JSON, the value found and what was expected. A number may be zero where the units of
-//! the target can make it underflow.
+//! Every error names the place in the JSON, the value found and the value expected. A number may be 0 where the units
+//! of the target can make it underflow.
 
 use alloc::collections::BTreeSet;
 use core::fmt::Display;
@@ -16,23 +16,24 @@ use crate::likelihood::Likelihood;
 use crate::multi_class::MultiClass;
 use crate::prelude::*;
 
-/// The kinds of machine.
+/// The kinds of model.
 const MACHINES: [&str; 2] = ["rvm", "svm"];
-/// Names of the inference schemes. They, and those of the formulations, belong to the crate that fits models: a test there compares
-/// them.
+/// Names of the inference schemes. The crate that fits models defines them and the formulations; a test there compares
+/// the lists.
 pub const SCHEMES: [&str; 5] = ["search", "sequential", "mackay", "em", "variational"];
 /// Formulations of support vector machines for classes.
 pub const CLASSIFIERS: [&str; 2] = ["c_svc", "nu_svc"];
 /// Formulations of support vector machines for real targets.
 pub const REGRESSORS: [&str; 2] = ["epsilon_svr", "nu_svr"];
-/// Most rows, features and landmarks: no more numbers can stand in memory, and the sum of two such counts does not wrap around.
+/// Largest number of rows, features and landmarks. No more numbers fit into memory, and the sum of two such counts does
+/// not overflow.
 const MOST: usize = isize::MAX as usize / size_of::<f64>();
-/// How far the sums of one table may contradict each other, relative: far more than rounding, in sums over 10^9 rows too.
+/// Largest relative contradiction between the sums of one table. It is far above rounding, for sums over 10^9 rows too.
 const ROUNDING: f64 = 1e-6;
-/// Sums of squares below this may have lost their digits to the end of the range of numbers.
+/// Sums of squares below this may have lost digits to underflow.
 const LEAST_SQUARE: f64 = 1e-290;
 
-/// An object in a file, for messages.
+/// The place of an object in a file, for messages.
 #[derive(Debug)]
 pub struct Place {
     path: String,
@@ -44,7 +45,7 @@ impl Place {
         Place { path: path.into(), error: Error::ModelFile }
     }
 
-    /// The sums over rows of a file.
+    /// Returns the place of the sums over the rows of a file.
     pub fn statistics() -> Place {
         Place { path: "statistics".into(), error: Error::Statistics }
     }
@@ -60,7 +61,7 @@ impl Place {
         }
     }
 
-    /// An error of a parameter, which says what it is called, at its place.
+    /// Converts the error of a parameter, which contains its name, to an error at this place.
     fn parameter(&self, e: Error) -> Result<()> {
         match e {
             Error::Parameter { name, found, expected } => self.require(false, name, found, expected),
@@ -68,7 +69,7 @@ impl Place {
         }
     }
 
-    /// A list with one entry for each of something.
+    /// Checks that a list has one entry for each of the `expected` items, which are called `of`.
     pub(super) fn length(&self, key: impl Display, found: usize, expected: usize, of: &str) -> Result<()> {
         self.require(found == expected, key, format!("{found} entries"), format!("{expected}, one for each {of}"))
     }
@@ -77,7 +78,7 @@ impl Place {
         self.require(found <= MOST, key, found, format!("at most {MOST}"))
     }
 
-    /// Finite numbers that fulfil a condition.
+    /// Checks that numbers are finite and fulfil a condition.
     pub(super) fn numbers<'a>(
         &self,
         key: &str,
@@ -113,7 +114,7 @@ const POSITIVE: &str = "a positive number";
 const NOT_NEGATIVE: &str = "a number that is not negative";
 
 impl Model {
-    /// Checks everything that a damaged or hand-made file may break.
+    /// Checks everything that may be wrong in a damaged or hand-made file.
     pub(super) fn check(&self) -> Result<()> {
         self.check_at(&Place::model("model"))
     }
@@ -167,10 +168,10 @@ impl Model {
         }
         self.check_names(at)?;
         let healed = self.variance == Variance::Healed && self.kept_rows.is_none();
-        at.require(!healed, "variance", "healed", "posterior where no rows are kept")
+        at.require(!healed, "variance", "healed", "posterior, because kept_rows is missing")
     }
 
-    /// The machine, its parts, and the likelihood.
+    /// Checks the kind of model, its parts and its likelihood.
     fn check_kind(&self, at: &Place) -> Result<()> {
         let quoted = |name: &str| format!("\"{name}\"");
         at.require(MACHINES.contains(&self.machine.as_str()), "machine", quoted(&self.machine), MACHINES.join(" or "))?;
@@ -183,12 +184,12 @@ impl Model {
         let given: Vec<&str> = parts.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
         let found = if given.is_empty() { "none".into() } else { given.join(" and ") };
         let svm = self.machine == "svm";
-        let expected = if svm { "margins alone of a support vector machine" } else { "a posterior, a committee, or labels" };
+        let expected = if svm { "margins alone for a support vector machine" } else { "one of posterior, committee and labels" };
         let fits = given.len() == 1 && (given[0] == "margins") == svm;
         at.require(fits, "posterior, committee, margins, labels", found, expected)?;
         if svm {
-            at.require(self.likelihood.is_none(), "likelihood", "one", "none of a support vector machine")?;
-            return at.require(self.inference.is_none(), "inference", "one", "none of a support vector machine");
+            at.require(self.likelihood.is_none(), "likelihood", "one", "none for a support vector machine")?;
+            return at.require(self.inference.is_none(), "inference", "one", "none for a support vector machine");
         }
         let scheme = self.inference.as_deref();
         let known = scheme.is_some_and(|name| SCHEMES.contains(&name));
@@ -199,10 +200,8 @@ impl Model {
         likelihood.check().or_else(|e| at.parameter(e))?;
         let functions = self.outputs();
         let (several, expected) = match likelihood {
-            _ if self.committee.is_some() => (likelihood.is_for_classes(), "a likelihood of classes, since a committee votes"),
-            Likelihood::Gaussian(_) => {
-                (functions == 1 || self.has_several_outputs(), "variance ratios where there are several outputs")
-            }
+            _ if self.committee.is_some() => (likelihood.is_for_classes(), "a likelihood of classes for a committee"),
+            Likelihood::Gaussian(_) => (functions == 1 || self.has_several_outputs(), "variance ratios for several outputs"),
             Likelihood::Softmax(_) => {
                 (functions > 1 && !self.has_several_outputs(), "a function for each class and no variance ratios")
             }
@@ -242,7 +241,7 @@ impl Model {
         at.numbers(key, centres, any, FINITE)
     }
 
-    /// Features, targets and classes.
+    /// Checks the names of features and targets, and the classes.
     fn check_names(&self, at: &Place) -> Result<()> {
         let (d, functions) = (self.n_features, self.outputs());
         if !self.features.is_empty() {
@@ -279,11 +278,16 @@ impl Model {
     fn check_class_precisions(&self, at: &Place) -> Result<()> {
         let rows = &self.class_alpha;
         let Some(posterior) = self.posterior.as_ref().filter(|_| !rows.is_empty()) else {
-            return at.require(rows.is_empty(), "class_alpha", format!("{} entries", rows.len()), "none without a posterior");
+            return at.require(
+                rows.is_empty(),
+                "class_alpha",
+                format!("{} entries", rows.len()),
+                "no entries without a posterior",
+            );
         };
         let classes = self.outputs();
         let joint = matches!(self.likelihood, Some(Likelihood::Softmax(_)));
-        at.require(joint, "class_alpha", "precisions of classes", "none but under the softmax")?;
+        at.require(joint, "class_alpha", "precisions of classes", "no entries unless the likelihood is softmax")?;
         at.length("class_alpha", rows.len(), posterior.scale.len(), "weight of the posterior")?;
         for (i, row) in rows.iter().enumerate() {
             at.length(format!("class_alpha[{i}]"), row.len(), classes, "class")?;
@@ -294,7 +298,7 @@ impl Model {
 
     fn check_statistics(&self, at: &Place, kept: &KeptStatistics) -> Result<()> {
         let FittedBasis::Kernel { kernel, .. } = &self.expansion.basis else {
-            return at.require(false, "centres", "statistics of a model without a kernel", "none");
+            return at.require(false, "centres", "statistics of a model without a kernel", "no statistics");
         };
         kept.check(at, kernel)?;
         let found = kept.centres.ncols();
@@ -302,13 +306,14 @@ impl Model {
         at.length("landmarks", kept.landmarks.len(), kept.centres.nrows(), "landmark")?;
         let landmarks: BTreeSet<usize> = kept.landmarks.iter().copied().collect();
         match self.relevance.iter().find(|row| !landmarks.contains(row)) {
-            Some(row) => at.require(false, "landmarks", format!("no {row}"), "every relevance vector of the model"),
+            Some(row) => at.require(false, "landmarks", format!("no {row}"), "all relevance vectors of the model"),
             None => Ok(()),
         }
     }
 }
 
-/// A kernel that resolving would change, or refuses, is none that a fit has left behind.
+/// Checks that every parameter of the kernel is a number. A kernel that resolving would change or refuse cannot come
+/// from a fit.
 fn check_kernel(at: &Place, kernel: &Kernel, features: usize) -> Result<()> {
     match kernel.resolve(&DataScale { features, variance: 1.0 }) {
         Ok(resolved) => {
@@ -324,7 +329,7 @@ impl Posterior {
         let functions = model.outputs();
         let active = model.relevance.len() + usize::from(model.intercept_alpha.is_some());
         if !self.variance_ratios.is_empty() {
-            at.require(functions > 1, "variance_ratios", "ratios", "none for one output")?;
+            at.require(functions > 1, "variance_ratios", "ratios", "no entries for one output")?;
             at.length("variance_ratios", self.variance_ratios.len(), functions, "output")?;
         }
         at.numbers("variance_ratios", &self.variance_ratios, positive, POSITIVE)?;
@@ -337,7 +342,7 @@ impl Posterior {
         at.require(self.noise_variance.is_some() == noisy, "noise_variance", found, expected)?;
         at.length("scale", self.scale.len(), active, "weight, the bias included")?;
         at.numbers("scale", &self.scale, not_negative, NOT_NEGATIVE)?;
-        // Of the contrasts of K classes there are K - 1; several outputs share one factor.
+        // K classes have K - 1 contrasts; several outputs share one factor.
         let contrasts = if self.variance_ratios.is_empty() { (functions - 1).max(1) } else { 1 };
         let own = model.class_alpha.iter().flatten().flatten().count();
         let weights = if model.class_alpha.is_empty() { active * contrasts } else { own };
@@ -349,28 +354,28 @@ impl ProcessPrior {
     fn check(&self, at: &Place, model: &Model) -> Result<()> {
         let m = model.relevance.len();
         let gaussian = matches!(model.likelihood, Some(Likelihood::Gaussian(_))) && model.posterior.is_some();
-        at.require(gaussian, "amplitude", "a process prior", "none but of a posterior of Gaussian noise")?;
+        at.require(gaussian, "amplitude", "a process prior", "no process prior unless there are a posterior and Gaussian noise")?;
         let covariance = model.kernel().is_some_and(Kernel::is_covariance);
-        at.require(covariance, "amplitude", "a process prior", "none without a kernel that is positive semidefinite")?;
+        at.require(covariance, "amplitude", "a process prior", "no process prior unless the kernel is positive semidefinite")?;
         let keeps = model.kept_rows.is_some() || model.statistics.is_some();
-        at.require(!keeps, "amplitude", "a process prior beside kept rows or statistics", "no such rows or statistics")?;
+        at.require(!keeps, "amplitude", "a process prior with kept rows or statistics", "no such rows or statistics")?;
         let bias = model.intercept_alpha.unwrap_or(0.0);
         at.require(
             bias == 0.0,
             "amplitude",
             format!("a process prior and intercept_alpha {bias}"),
-            "a flat prior of the bias, 0",
+            "intercept_alpha 0, a flat prior",
         )?;
         at.number("amplitude", self.amplitude, not_negative, NOT_NEGATIVE)?;
         at.number("residual", self.residual, not_negative, NOT_NEGATIVE)?;
         let some = m == 0 || self.amplitude > 0.0;
-        at.require(some, "amplitude", self.amplitude, "a positive number where there are centres")?;
+        at.require(some, "amplitude", self.amplitude, "a positive number if there are centres")?;
         check_triangle(at, &self.factor, m, "centre")?;
         let centres: BTreeSet<usize> = model.relevance.iter().copied().collect();
         let ascending = self.searched.windows(2).all(|pair| pair[0] < pair[1]);
         at.require(ascending, "searched", "rows out of order", "ascending rows")?;
         match self.searched.iter().find(|row| !centres.contains(row)) {
-            Some(row) => at.require(false, "searched", row, "relevance vectors of the model"),
+            Some(row) => at.require(false, "searched", row, "relevance vectors of the model only"),
             None => Ok(()),
         }
     }
@@ -379,17 +384,17 @@ impl ProcessPrior {
 impl LabelRegression {
     fn check(&self, at: &Place, model: &Model) -> Result<()> {
         let classifies = model.likelihood.as_ref().is_some_and(Likelihood::is_for_classes);
-        at.require(classifies, "ratio", "regression on labels", "none but of a classifier")?;
+        at.require(classifies, "ratio", "regression on labels", "no such regression unless the model is a classifier")?;
         let covariance = model.kernel().is_some_and(Kernel::is_covariance);
-        at.require(covariance, "ratio", "regression on labels", "none without a kernel that is positive semidefinite")?;
+        at.require(covariance, "ratio", "regression on labels", "no such regression unless the kernel is positive semidefinite")?;
         at.number("ratio", self.ratio, not_negative, NOT_NEGATIVE)?;
         let some = model.relevance.is_empty() || self.ratio > 0.0;
-        at.require(some, "ratio", self.ratio, "a positive number where there are centres")?;
+        at.require(some, "ratio", self.ratio, "a positive number if there are centres")?;
         at.number("divergence", self.divergence, not_negative, NOT_NEGATIVE)
     }
 }
 
-/// A lower triangle of `size` rows with a positive diagonal, one row for each of something.
+/// Checks a lower triangle of `size` rows with a positive diagonal; `of` says what has one row each.
 fn check_triangle(at: &Place, factor: &[Vec<f64>], size: usize, of: &str) -> Result<()> {
     at.length("factor", factor.len(), size, of)?;
     for (i, row) in factor.iter().enumerate() {
@@ -408,16 +413,21 @@ impl Committee {
         let known = pairs || matches!(self.rule, MultiClass::OneVsRest);
         at.require(known, "rule", self.rule.name(), "one_vs_rest or one_vs_one")?;
         let fits = classes > 1 && (!pairs || members == classes * (classes - 1) / 2);
-        at.require(fits, "members", format!("{members} of them"), "one for each class, or for each pair of classes")?;
+        at.require(fits, "members", format!("{members} entries"), "one for each class, or for each pair of classes")?;
         let listed: BTreeSet<usize> = model.relevance.iter().copied().collect();
         for (i, member) in self.members.iter().enumerate() {
             let at = at.inside(format!("members[{i}]"));
             let two = member.committee.is_none() && member.posterior.is_some() && member.outputs() == 1;
             let two = two && matches!(member.likelihood, Some(Likelihood::Bernoulli(_) | Likelihood::Softmax(_)));
-            at.require(two, "posterior", "no classifier of two classes", "one, since a member of a committee is that")?;
+            at.require(two, "posterior", "no classifier of two classes", "a classifier of two classes in a committee")?;
             let expected = format!("{}, as the model has", model.n_features);
             at.require(member.n_features == model.n_features, "n_features", member.n_features, expected)?;
-            at.require(member.scaling.is_none(), "scaling", "a scaling", "none: the model scales for its members")?;
+            at.require(
+                member.scaling.is_none(),
+                "scaling",
+                "a scaling",
+                "none: the scaling of the model applies to all members",
+            )?;
             let same = core::mem::discriminant(&member.expansion.basis) == core::mem::discriminant(&model.expansion.basis);
             let same = same && member.kernel() == model.kernel();
             at.require(same, "expansion.basis", "another kernel", "the kernel of the model")?;
@@ -431,11 +441,11 @@ impl Committee {
 }
 
 impl Margins {
-    /// For so many vectors and functions.
+    /// Checks the margins of a model with this number of support vectors and functions.
     fn check(&self, at: &Place, vectors: usize, functions: usize) -> Result<()> {
         let known = if self.classes.is_some() { CLASSIFIERS } else { REGRESSORS };
-        let expected =
-            format!("{} where there are {}classes", known.join(" or "), if self.classes.is_some() { "" } else { "no " });
+        let classes = if self.classes.is_some() { "classes" } else { "regression" };
+        let expected = format!("{} for {classes}", known.join(" or "));
         at.require(known.contains(&self.formulation.as_str()), "formulation", format!("\"{}\"", self.formulation), expected)?;
         let of = match (self.classes, self.multi_class) {
             (None | Some(2), None) => Some(1),
@@ -444,7 +454,7 @@ impl Margins {
             _ => None,
         };
         let found = self.classes.map_or("none".into(), |k| k.to_string());
-        let rule = self.multi_class.map_or("no rule for several", MultiClass::name);
+        let rule = self.multi_class.map_or("no rule for several classes", MultiClass::name);
         let expected = format!("a number of classes that fits {rule} and the number of functions, {functions}");
         at.require(of == Some(functions), "classes", found, expected)?;
         at.length("objective", self.objective.len(), functions, "function")?;
@@ -461,14 +471,9 @@ impl Margins {
         )?;
         let classes = self.classes.unwrap_or(0);
         if let Some((i, class)) = self.vector_classes.iter().enumerate().find(|(_, class)| **class >= classes) {
-            at.require(
-                false,
-                format!("vector_classes[{i}]"),
-                class,
-                format!("one of the classes of vectors, 0 to {}", classes - 1),
-            )?;
+            at.require(false, format!("vector_classes[{i}]"), class, format!("a class of the model, 0 to {}", classes - 1))?;
         }
-        at.require(self.bounded <= vectors, "bounded", self.bounded, format!("at most {vectors}, the support vectors"))
+        at.require(self.bounded <= vectors, "bounded", self.bounded, format!("at most {vectors}, the number of support vectors"))
     }
 }
 
@@ -476,7 +481,7 @@ impl KeptRows {
     fn check(&self, at: &Place, model: &Model) -> Result<()> {
         let (n, d) = (self.rows.nrows(), model.n_features);
         let noisy = model.kernel().is_some() && model.noise_variance().is_some();
-        at.require(noisy, "rows", "rows of a model without kernel or noise", "none")?;
+        at.require(noisy, "rows", "rows of a model without kernel or noise", "no kept rows")?;
         at.require(n > 0, "rows", "none", "at least one row")?;
         at.require(self.rows.ncols() == d, "rows", format!("rows of {}", self.rows.ncols()), format!("rows of {d}"))?;
         at.numbers("rows", &self.rows, any, FINITE)?;
@@ -486,7 +491,7 @@ impl KeptRows {
         at.numbers("weights", &self.weights, positive, POSITIVE)?;
         at.number("prior_variance", self.prior_variance, not_negative, NOT_NEGATIVE)?;
         let outputs = if model.has_several_outputs() { model.outputs() } else { 1 };
-        at.length("further", self.further.len(), outputs - 1, "output but the first")?;
+        at.length("further", self.further.len(), outputs - 1, "output after the first")?;
         for (k, output) in self.further.iter().enumerate() {
             let at = at.inside(format!("further[{k}]"));
             at.length("residuals", output.residuals.len(), n, "row")?;
@@ -498,7 +503,7 @@ impl KeptRows {
 }
 
 impl KeptStatistics {
-    /// That these are sums over rows that there may be; what the landmarks are called is not looked at.
+    /// Checks that these are possible sums over rows. The numbers of the landmarks are not checked.
     #[doc(hidden)]
     pub fn check(&self, at: &Place, kernel: &Kernel) -> Result<()> {
         let (l, d) = self.centres.dim();
@@ -506,9 +511,9 @@ impl KeptStatistics {
         at.count("n_rows", self.n_rows)?;
         at.numbers("centres", &self.centres, any, FINITE)?;
         check_kernel(at, kernel, d)?;
-        at.length("f", self.f.len(), l + 1, "landmark, and one more")?;
+        at.length("f", self.f.len(), l + 1, "landmark and for the column of ones")?;
         at.numbers("f", &self.f, any, FINITE)?;
-        at.length("gram", self.gram.len(), l + 1, "landmark, and one more")?;
+        at.length("gram", self.gram.len(), l + 1, "landmark and for the column of ones")?;
         for (i, row) in self.gram.iter().enumerate() {
             at.length(format!("gram[{i}]"), row.len(), i + 1, "column of a lower triangle")?;
             at.numbers(&format!("gram[{i}]"), row, any, FINITE)?;
@@ -524,29 +529,29 @@ impl KeptStatistics {
             at.number("largest", noise.largest, positive, POSITIVE)?;
         }
         let some = self.n_rows > 0;
-        let (found, expected) = (format!("{} rows", self.n_rows), "a range of targets exactly where there are rows");
+        let (found, expected) = (format!("{} rows", self.n_rows), "a range of targets if and only if there are rows");
         at.require(self.range.is_some() == some, "range", found, expected)?;
         if let Some((least, largest)) = self.range {
             let found = format!("[{least}, {largest}]");
             at.require(least <= largest && largest - least < f64::INFINITY, "range", found, "the least and the largest target")?;
         }
-        at.require((self.weight > 0.0) == some, "weight", self.weight, "a positive weight exactly where there are rows")?;
+        at.require((self.weight > 0.0) == some, "weight", self.weight, "a positive number if and only if there are rows")?;
         self.check_agreement(at)
     }
 
-    /// No product of columns is larger than their norms allow, and the column of ones sums to the weight. Targets have been
-    /// shifted by no more than their range.
+    /// Checks the sums against each other. No product of two columns exceeds the product of their norms, and the column
+    /// of ones sums to the weight. Targets may have been shifted by at most their range.
     fn check_agreement(&self, at: &Place) -> Result<()> {
         let root = |square: f64| square.max(LEAST_SQUARE).sqrt() * (1.0 + ROUNDING);
         let norms: Vec<f64> = self.gram.iter().enumerate().map(|(i, row)| root(row[i])).collect();
         let shift = self.range.map_or(0.0, |(least, largest)| ROUNDING * self.weight.sqrt() * (largest - least));
         at.require(self.tt >= -shift * shift, "tt", self.tt, "a sum of squares, not negative")?;
-        let (of_targets, expected) = (root(self.tt) + shift, "no more than the norms of the two columns allow");
+        let (of_targets, expected) = (root(self.tt) + shift, "at most the product of the norms of the two columns");
         for (i, row) in self.gram.iter().enumerate() {
             if let Some((j, v)) = row.iter().enumerate().find(|(j, v)| v.abs() > norms[i] * norms[*j]) {
                 return at.require(false, format!("gram[{i}][{j}]"), v, expected);
             }
-            let expected = "no more than the norms of the column and of the targets allow";
+            let expected = "at most the product of the norms of the column and of the targets";
             at.require(self.f[i].abs() <= norms[i] * of_targets, format!("f[{i}]"), self.f[i], expected)?;
         }
         let (ones, weight) = (self.gram[0][0], self.weight);

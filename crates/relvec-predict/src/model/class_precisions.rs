@@ -1,12 +1,12 @@
-//! Which weights a model has: of each function those of all basis functions, unless each class has precisions of its
-//! own, (M63).
+//! The weights that a model has. Each function has weights of all basis functions, unless each class has its own
+//! precisions, (M63).
 
 use super::Model;
 use crate::likelihood::Contrasts;
 use crate::prelude::*;
 
 impl Model {
-    /// What the functions of the posterior are to the classes of a model of several.
+    /// Returns the relation between the functions of the posterior and the classes.
     #[doc(hidden)]
     pub fn contrasts(&self) -> Contrasts {
         match self.class_alpha.is_empty() {
@@ -15,8 +15,8 @@ impl Model {
         }
     }
 
-    /// Of each function of the posterior the basis functions (the bias first if it is in the model) that it has a
-    /// weight of, in the order of the posterior's factor.
+    /// Returns, for each function of the posterior, the basis functions that it has a weight of, in the order of the
+    /// posterior's factor. The bias comes first if it is in the model.
     #[doc(hidden)]
     pub fn present(&self) -> Vec<Vec<usize>> {
         let Some(posterior) = &self.posterior else { return vec![] };

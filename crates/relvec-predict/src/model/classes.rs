@@ -1,4 +1,4 @@
-//! Probabilities of classes: two, several under the softmax, or several by a committee of two-class models.
+//! Class probabilities of two-class models, softmax models and committees of two-class models.
 
 use crate::parallel::*;
 use crate::prelude::*;
@@ -13,37 +13,38 @@ use crate::linalg;
 use crate::multi_class::MultiClass;
 use crate::sparse::SparseRows;
 
-/// Numbers that the covariances of a tile of rows may take, and most rows of one.
+/// Largest number of values in the covariances of a tile of rows.
 const TILE_NUMBERS: usize = 1 << 20;
+/// Largest number of rows of a tile.
 const TILE_ROWS: usize = 64;
-/// Coupling of pairs ends when no equation is off by more than this over the number of classes, or after so many
-/// rounds.
+/// The coupling of pairs ends when every equation is solved to within this bound divided by the number of classes.
 const COUPLED: f64 = 1e-10;
+/// Largest number of iterations of the coupling of pairs.
 const MAX_COUPLING: usize = 1000;
 
-/// Two-class classifiers that decide between more classes together.
+/// Binary models that together decide between more than two classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Committee {
-    /// The classes that each member separates.
+    /// The rule that says which classes each binary model separates.
     pub rule: MultiClass,
-    /// One for each class against all others; or for each pair of classes k < l in the order (0, 1), (0, 2), (1, 2),
-    /// (0, 3) and so on, its classes being k and l.
+    /// The binary models. One-versus-rest has one for each class against all others. One-versus-one has one for each
+    /// pair of classes k < l, in the order (0, 1), (0, 2), (1, 2), (0, 3) and so on; its two classes are k and l.
     pub members: Vec<Model>,
 }
 
-/// The functions of a classifier of several classes, of which the softmax makes probabilities.
+/// The functions of a classifier of several classes, whose softmax gives the probabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassFunctions {
     /// Posterior means, [N, K].
     pub mean: Array2<f64>,
-    /// Posterior covariances of the K functions at each row, [N, K, K], less what all functions share (which changes
-    /// no probability).
+    /// Posterior covariances of the K functions at each row, [N, K, K]. The part that all functions share, which
+    /// changes no probability, is removed.
     pub covariance: Array3<f64>,
 }
 
 impl Committee {
-    /// The number of classes.
+    /// Returns the number of classes.
     pub fn classes(&self) -> usize {
         let members = self.members.len();
         match self.rule {
@@ -54,7 +55,7 @@ impl Committee {
 }
 
 impl Model {
-    /// The number of classes; `None` for regression.
+    /// Returns the number of classes; `None` for regression.
     pub fn n_classes(&self) -> Option<usize> {
         match (&self.committee, &self.margins) {
             (Some(committee), _) => Some(committee.classes()),
@@ -66,48 +67,50 @@ impl Model {
         }
     }
 
-    /// How more than two classes are modelled; `None` if there are no more.
+    /// Returns how more than two classes are modelled; `None` for two classes and for regression.
     pub fn multi_class(&self) -> Option<MultiClass> {
         let several = self.n_classes().is_some_and(|k| k > 2);
         let by_two = self.committee.as_ref().map(|c| c.rule).or(self.margins.as_ref().and_then(|m| m.multi_class));
         several.then(|| by_two.unwrap_or(MultiClass::Joint))
     }
 
-    /// Class probabilities at the rows of `x`, [N, K], columns in the order of the classes.
+    /// Returns class probabilities at the rows of `x`, [N, D], as [N, K]. Columns are in the order of the classes.
     ///
     /// # Errors
-    /// A model that is no classifier; another number of columns than the model's; a value that is not finite; an
-    /// external kernel.
+    /// Returns an error for a model that is not a classifier, another number of columns than the model's, a value that
+    /// is not finite, or an external kernel.
     pub fn predict_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         Ok(self.predict_log_probability(x, moderation)?.mapv_into(f64::exp))
     }
 
-    /// Returns the natural logarithms of [`Model::predict_probability`], `[N, K]`, at rows `x`, `[N, D]`. They stay finite where
-    /// a probability vanishes.
+    /// Returns the natural logarithms of [`Model::predict_probability`], `[N, K]`, at rows `x`, `[N, D]`. They stay
+    /// finite if a probability underflows to 0.
     ///
     /// # Errors
-    /// As [`Model::predict_probability`].
+    /// See [`Model::predict_probability`].
     pub fn predict_log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         self.check_classifier()?;
         self.check_rows(x)?;
         self.log_probability(x, moderation)
     }
 
-    /// Returns the natural logarithms of the class probabilities, `[N, K]`, from the values of the basis functions in the model,
-    /// `[N, M]`, without the bias: for a kernel that the caller computes.
+    /// Returns the natural logarithms of the class probabilities, `[N, K]`, from the values of the basis functions in
+    /// the model, `[N, M]`, without the bias. It serves kernels that the caller computes.
     ///
     /// # Errors
-    /// A model that is no classifier; another number of columns than relevance vectors; a value that is not finite.
+    /// Returns an error for a model that is not a classifier, another number of columns than relevance vectors, or a
+    /// value that is not finite.
     pub fn log_probability_from_basis(&self, phi: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         self.check_classifier()?;
         self.check_basis(phi)?;
         self.as_external().log_probability(phi, moderation)
     }
 
-    /// Means and covariances of the K functions under the softmax at the rows of `x`, [N, D].
+    /// Returns the means and covariances of the K functions of a softmax model at the rows of `x`, [N, D].
     ///
     /// # Errors
-    /// A model with another likelihood, a committee, or one from regression on labels, which has no covariance; and as [`Model::predict_probability`].
+    /// Returns an error for another likelihood, a committee, and a model from regression on labels, which has no
+    /// covariance. Returns the errors of [`Model::predict_probability`] as well.
     pub fn predict_functions(&self, x: ArrayView2<f64>) -> Result<ClassFunctions> {
         self.check_rows(x)?;
         let classes = self.outputs();
@@ -115,7 +118,9 @@ impl Model {
             if self.labels.is_some() {
                 return Err(Error::NoPosterior);
             }
-            return Err(Error::Targets("functions of classes of a model that is not one of all classes".into()));
+            let expected =
+                "functions of classes: found a model without a joint posterior of all classes, expected a softmax model";
+            return Err(Error::Targets(expected.into()));
         };
         let mut covariance = Array3::zeros((x.nrows(), classes, classes));
         let by_row = covariance.as_slice_mut().expect("fresh arrays are contiguous");
@@ -128,8 +133,8 @@ impl Model {
         }
     }
 
-    /// This model with its columns understood as those of a kernel that the caller computes, at training rows
-    /// `relevance`, one for each of the present ones; `centres`: the rows themselves, [M, D].
+    /// Returns the model with an external kernel, which the caller computes at the training rows `relevance`. There is
+    /// one such row for each column of the model; `centres` contains the rows themselves, [M, D].
     pub fn with_external_kernel(mut self, relevance: &[usize], n_features: usize, centres: Option<&Array2<f64>>) -> Model {
         if let Some(committee) = &mut self.committee {
             let members = core::mem::take(&mut committee.members);
@@ -149,10 +154,12 @@ impl Model {
         self
     }
 
-    /// This model of values of basis functions with the `kernel` that they are of, at sparse `centres`, [M, D].
+    /// Returns the model with `kernel` at sparse `centres`, [M, D], in place of columns that the caller computes from
+    /// it.
     ///
     /// # Errors
-    /// Another number of centres than relevance vectors, or of features than the model's; the linear spline.
+    /// Returns an error if the number of centres differs from the number of relevance vectors, if the number of
+    /// features differs from the model's, or for the linear spline.
     pub fn with_sparse_kernel(mut self, kernel: &Kernel, centres: &SparseRows) -> Result<Model> {
         kernel.check_sparse()?;
         if (centres.nrows(), centres.ncols()) != (self.relevance.len(), self.n_features) {
@@ -178,11 +185,11 @@ impl Model {
     pub(super) fn check_classifier(&self) -> Result<()> {
         match self.n_classes() {
             Some(_) => Ok(()),
-            None => Err(Error::Targets("class probabilities of a regression model".into())),
+            None => Err(Error::Targets("class probabilities: found a regression model, expected a classifier".into())),
         }
     }
 
-    /// [N, K], for rows that were checked; numbers, or minus infinity.
+    /// Returns log probabilities, [N, K], at rows `x`, [N, D], that were checked. They are numbers or minus infinity.
     fn log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         let found = self.any_log_probability(x, moderation)?;
         check_log_probability(&found)?;
@@ -197,7 +204,7 @@ impl Model {
         if let Some(margins) = &self.margins {
             return margins.log_probability(&self.finite_means(x)?);
         }
-        // Where there is no posterior there is nothing to moderate by.
+        // Without a posterior there is nothing to moderate with.
         let moderation = if self.posterior.is_some() { moderation } else { Moderation::PlugIn };
         if self.outputs() == 1 {
             let odds = match moderation {
@@ -219,7 +226,7 @@ impl Model {
         Ok(out)
     }
 
-    /// Means of all functions, [N, C].
+    /// Returns the means of all functions, [N, C], at rows `x`, [N, D].
     pub(super) fn means(&self, x: ArrayView2<f64>) -> Array2<f64> {
         let (m, c) = (self.relevance.len(), self.outputs());
         let mut out = Array2::zeros((x.nrows(), c));
@@ -234,8 +241,8 @@ impl Model {
         out
     }
 
-    /// What fills rows from the given one with the basis functions at `x`, [N, D], the bias first if it is in the model,
-    /// in the units of the posterior's factor.
+    /// Returns a function that fills rows, from a given one on, with the basis functions at `x`, [N, D]. The bias comes
+    /// first if it is in the model. The values are in the units of the posterior's factor.
     fn unit_columns<'a>(&'a self, x: ArrayView2<'a, f64>) -> impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a {
         let (make, bias) = (self.maker(), usize::from(self.intercept_alpha.is_some()));
         let scale = self.posterior.as_ref().map_or(vec![], |p| p.scale.clone());
@@ -246,11 +253,12 @@ impl Model {
         }
     }
 
-    /// Calls `each` with what belongs to a row and the covariance of its functions, of one [1, 1], of K classes [K, K];
-    /// `fill` makes rows of the basis functions from the given one, as [`Model::unit_columns`].
+    /// Calls `each` with the element of `own` for each row and the covariance of the functions there, [1, 1] for one
+    /// function and [K, K] for K classes. `fill` computes rows of the basis functions from a given row on, see
+    /// [`Model::unit_columns`].
     ///
-    /// With W = inv(L), `half`, the half covariance of contrast r is W's columns of that contrast times phi: one
-    /// triangular product for all rows of a tile.
+    /// With W = inv(L), `half`, the half covariance of contrast r is the product of phi and the columns of W for that
+    /// contrast. It is one triangular product for all rows of a tile.
     #[doc(hidden)]
     pub fn covariances<T: Send>(
         &self,
@@ -269,7 +277,7 @@ impl Model {
         tiles.into_par_iter().enumerate().for_each(|(k, own)| {
             let mut phi = Array2::zeros((own.len(), m));
             fill(k * tile, phi.view_mut());
-            // Of contrast r the rows of W above its own block are zero.
+            // For contrast r, the rows of W above its own block are zero.
             let half = |r: usize| {
                 let mut out = Array2::zeros((phi.nrows(), weights - first[r]));
                 let block = half.slice(s![first[r].., first[r]..first[r] + present[r].len()]);
@@ -297,10 +305,10 @@ impl Model {
         });
     }
 
-    /// Log probabilities of the second class of each member, [N, C].
+    /// Returns log probabilities of the second class of each binary model, [N, C], at rows `x`, [N, D].
     fn votes(&self, committee: &Committee, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         let external = matches!(self.expansion.basis, FittedBasis::External { .. });
-        // The scaling is the model's: its members were trained on rows that had been standardised.
+        // The model scales the rows, because its binary models were trained on standardised rows.
         let scaled = self.scaling.as_ref().filter(|_| !external).map(|scaling| scaling.apply(x));
         let x = scaled.as_ref().map_or(x, |rows| rows.view());
         let by_member: Vec<Array2<f64>> = committee
@@ -319,7 +327,7 @@ impl Model {
     }
 }
 
-/// Log probabilities of all classes, [N, K], from those of the second class of each classifier of two, [N, C].
+/// Returns log probabilities of all classes, [N, K], from those of the second class of each binary model, [N, C].
 pub(super) fn couple(rule: MultiClass, classes: usize, votes: &Array2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((votes.nrows(), classes));
     out.outer_iter_mut().into_par_iter().zip(votes.outer_iter().into_par_iter()).for_each(|(mut out, votes)| match rule {
@@ -332,15 +340,16 @@ pub(super) fn couple(rule: MultiClass, classes: usize, votes: &Array2<f64>) -> A
     out
 }
 
-/// log sigmoid(f), without rounding to 0 or overflow.
+/// Returns log sigmoid(f), without overflow and without rounding to 0.
 pub(super) fn log_sigmoid(f: f64) -> f64 {
     f.min(0.0) - (-f.abs()).exp().ln_1p()
 }
 
-/// Probabilities of K classes, `[K]`, that fit those of the second class of each pair best: the second method of Wu,
-/// Lin and Weng (2004), the least sum of (r_lk p_k - r_kl p_l)^2, r_kl the probability of k among k and l.
+/// Returns probabilities of K classes, `[K]`, that best fit those of the second class of each pair. It is the second
+/// method of Wu, Lin and Weng (2004): they minimise the sum of (r_lk p_k - r_kl p_l)^2, where r_kl is the probability
+/// of k among k and l.
 fn couple_pairs(k: usize, second: impl Fn(usize) -> f64) -> Array1<f64> {
-    // Pair (i, j), i < j, stands at j (j - 1) / 2 + i. Neither class of a pair is impossible.
+    // Pair (i, j), i < j, has the index j (j - 1) / 2 + i. Probabilities are bounded away from 0.
     let least = 1e-14;
     let r = Array2::from_shape_fn((k, k), |(i, j)| match i.cmp(&j) {
         core::cmp::Ordering::Less => 1.0 - second(j * (j - 1) / 2 + i).clamp(least, 1.0 - least),

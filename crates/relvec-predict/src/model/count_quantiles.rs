@@ -1,4 +1,4 @@
-//! Quantiles of counts: Poisson, of a rate whose logarithm is normal.
+//! Quantiles of counts under a Poisson distribution whose log rate is normal.
 
 use core::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -7,15 +7,15 @@ use libm::{erfc, lgamma};
 use super::log_gamma::{self, PER_DEVIATION, excess};
 use crate::prelude::*;
 
-/// Up to so many counts probabilities are sums over them, beyond by Temme's expansion, whose next term is below 1e-8 here,
-/// and half of that for 4/3 as many. The cost of a sum grows with the counts.
+/// Largest count up to which probabilities are summed. Larger counts use Temme's expansion, whose next term is below
+/// 1e-8 here, and half of that for 4/3 as many counts. The cost of a sum grows with the count.
 const SUMMED: f64 = 200.0;
-/// What the logarithm of a density falls by at the ends of an integral: the product of two densities that fall by half of
-/// that is below rounding of the smallest probability, 1e-17, that a level next to 1 leaves.
+/// Fall of the log density at the ends of an integral. The product of two densities that fall by half of it is below
+/// the rounding of 1e-17, the smallest probability that a level next to 1 leaves.
 const FALL: f64 = 80.0;
-/// Terms of a sum over counts, relative to the sum, that are left out.
+/// Size, relative to the sum, of the terms of a sum over counts that are dropped.
 const LEFT_OUT: f64 = 1e-17;
-/// Coefficients of Temme's expansion in powers of eta, of the orders 1 and 1 / a (Temme 1979; DiDonato & Morris 1986).
+/// Coefficients of Temme's expansion in powers of eta, of order 1 (Temme 1979; DiDonato & Morris 1986).
 const FIRST: [f64; 8] = [
     -1.0 / 3.0,
     1.0 / 12.0,
@@ -26,37 +26,39 @@ const FIRST: [f64; 8] = [
     3.919_263_178_522_438e-5,
     -2.185_448_510_679_992e-6,
 ];
+/// Coefficients of Temme's expansion in powers of eta, of order 1 / a.
 const SECOND: [f64; 6] =
     [-1.0 / 540.0, -1.0 / 288.0, 1.0 / 378.0, -9.902_263_374_485_597e-4, 2.057_613_168_724_279_8e-4, -4.018_775_720_164_609e-7];
 
-/// A count whose log rate is normal, (M50).
+/// The distribution of a count whose log rate is normal, (M50).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountDistribution {
-    /// Mean of the log rate, that of the exposure added.
+    /// Mean of the log rate, the log of the exposure included.
     pub log_rate: f64,
     /// Standard deviation of the log rate.
     pub deviation: f64,
 }
 
 impl CountDistribution {
-    /// The least count that is not exceeded with probability `level`; infinite beyond the range of numbers.
+    /// Returns the smallest count that is not exceeded with probability `level`; infinite if it overflows.
     pub fn quantile(&self, level: f64) -> f64 {
         least(|count| self.tails(count).0 >= level)
     }
 
-    /// The least count that is exceeded with probability `tail` at most, which has digits where a level is next to 1.
+    /// Returns the smallest count that is exceeded with probability at most `tail`. It is accurate for levels next to
+    /// 1.
     pub fn upper_quantile(&self, tail: f64) -> f64 {
         least(|count| self.tails(count).1 <= tail)
     }
 
-    /// Probabilities of at most `count`, a whole number, and of more.
+    /// Returns the probabilities of at most `count`, an integer, and of more.
     fn tails(&self, count: f64) -> (f64, f64) {
         let (a, m, s) = (count + 1.0, self.log_rate, self.deviation);
         if s == 0.0 {
             return poisson_tails(a, m);
         }
-        // P(T < a given the rate) = P(G > rate) for a gamma variable G of shape a: of ln G and the log rate the sum is over
-        // the narrower, in whose steps the distribution function of the other is smooth.
+        // P(T < a given the rate) = P(G > rate) for a gamma variable G of shape a. The sum is over the narrower of ln G
+        // and the log rate, because the distribution function of the other is smooth in its steps.
         let (mut below, mut beyond) = (0.0, 0.0);
         let mut add = |p: f64, (under, over): (f64, f64)| {
             below += p * under;
@@ -78,12 +80,13 @@ impl CountDistribution {
     }
 }
 
-/// Probabilities of fewer than `a` counts, a whole number, and of as many or more, for a known rate exp(`log_rate`).
+/// Returns the probabilities of fewer than `a` counts, an integer, and of `a` or more, for a known rate
+/// exp(`log_rate`).
 fn poisson_tails(a: f64, log_rate: f64) -> (f64, f64) {
     if a <= SUMMED { summed_tails(a, log_rate) } else { temme_tails(a, log_rate) }
 }
 
-/// By sums: of the smaller probability, or nearly so.
+/// Returns the tails by a sum for the smaller of the two probabilities, or nearly so.
 fn summed_tails(a: f64, log_rate: f64) -> (f64, f64) {
     let rate = log_rate.exp();
     let probability = |k: f64| (k * log_rate - rate - lgamma(k + 1.0)).exp();
@@ -110,20 +113,20 @@ fn summed_tails(a: f64, log_rate: f64) -> (f64, f64) {
     (sum, 1.0 - sum)
 }
 
-/// By Temme's uniform expansion of the incomplete gamma function for large shapes a.
+/// Returns the tails by Temme's uniform expansion of the incomplete gamma function for large shapes a.
 fn temme_tails(a: f64, log_rate: f64) -> (f64, f64) {
     let d = log_rate - a.ln();
     let half_square = excess(d);
     let y = a * half_square;
     let eta = (2.0 * half_square).sqrt().copysign(d);
     let order = |terms: &[f64]| terms.iter().rev().fold(0.0, |sum, c| sum * eta + c);
-    // Where the exponential is no number but 0 the polynomial may be infinite.
+    // The exponential underflows to 0 for larger y, and the polynomial may be infinite there.
     let near = if y < 700.0 { (-y).exp() / (2.0 * PI * a).sqrt() * (order(&FIRST) + order(&SECOND) / a) } else { 0.0 };
     let root = y.sqrt().copysign(d);
     (0.5 * erfc(root) + near, 0.5 * erfc(-root) - near)
 }
 
-/// The least count that is `enough`, as all larger ones are; infinite beyond the range of numbers.
+/// Returns the smallest count that is `enough`, given that all larger ones are; infinite if it overflows.
 fn least(enough: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (-1.0, 1.0);
     while !enough(high) {
@@ -132,7 +135,7 @@ fn least(enough: impl Fn(f64) -> bool) -> f64 {
             return f64::INFINITY;
         }
     }
-    // Beyond 2^53 not every whole number is there.
+    // Above 2^53 not every integer is a number, and the bracket stops at neighbours.
     while high - low > 1.0 && high - low > 1e-15 * high {
         let middle = (0.5 * (low + high)).floor();
         if middle <= low || middle >= high {
@@ -151,7 +154,7 @@ mod tests {
         CountDistribution { log_rate, deviation: variance.sqrt() }
     }
 
-    /// Of a rate that is known, the textbook's: P(T <= 0) = exp(-rate), and so on; through the change of method.
+    /// Known rates have textbook tails, P(T <= 0) = exp(-rate) and so on. The counts include the change of method.
     #[test]
     fn tails_of_a_known_rate_are_sums_of_its_probabilities() {
         for rate in [0.1f64, 1.0, 3.7, 20.0, 200.0, 500.0] {
@@ -166,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Beyond the sums the same by the sum of all logarithms, up to a million counts.
+    /// Temme's expansion agrees with the sum of the probabilities, by their logarithms, up to a million counts.
     #[test]
     fn tails_of_large_rates_agree_with_sums() {
         for rate in [250.0f64, 3e3, 1e6] {
@@ -181,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Against the sum over log rates in steps that are fine for both: of counts that say little or much of their rate.
+    /// The reference is a sum over log rates with fine steps, for counts that say little or much about their rate.
     #[test]
     fn tails_of_unsure_rates_agree_with_a_fine_sum() {
         for (log_rate, variance) in [(1.0, 0.3), (-2.0, 0.5), (3.0, 4.0), (8.0, 1.0), (8.0, 1e-4), (0.0, 9.0), (5.0, 0.005)] {
@@ -201,7 +204,7 @@ mod tests {
         }
     }
 
-    /// A quantile is the first count that is enough, and uncertain rates widen the interval.
+    /// A quantile is the smallest count that suffices, and uncertain rates widen the interval.
     #[test]
     fn quantiles_are_the_least_counts_that_suffice() {
         for (log_rate, variance) in [(1.0, 0.0), (1.0, 0.3), (-0.9, 0.5), (8.0, 0.1), (20.7, 0.01), (14.0, 3.0)] {
@@ -212,7 +215,7 @@ mod tests {
                 assert!(k >= 0.0 && enough >= level && (k == 0.0 || before < level), "{log_rate} {level} {k}");
             }
         }
-        // Of a level of 1 less a rounding, the count that 1e-17 are beyond; by the level itself there is none.
+        // For a tail of 6e-17 there is an upper quantile, although 1 minus the tail rounds to 1.
         for (log_rate, variance) in [(1.0, 0.0), (1.0, 0.1), (8.0, 0.0)] {
             let own = counts(log_rate, variance);
             for tail in [0.025, 1e-6] {
@@ -223,7 +226,7 @@ mod tests {
         }
         let (sure, unsure) = (counts(3.0, 0.0), counts(3.0, 0.5));
         assert!(unsure.quantile(0.975) > sure.quantile(0.975) && unsure.quantile(0.025) < sure.quantile(0.025));
-        // Of a wide log rate the count is the rate: its quantile is that of a log-normal variable.
+        // For a wide log rate the count is about the rate: its quantile is that of a log-normal variable.
         let wide = counts(20.0, 4.0).upper_quantile(0.025);
         assert!((wide.ln() - (20.0 + 2.0 * 1.959_963_984_540_054)).abs() < 1e-6, "{wide}");
         assert_eq!(counts(-1000.0, 1.0).quantile(0.975), 0.0);

@@ -8,39 +8,43 @@ use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, check_counts};
 use crate::prelude::*;
 
-/// Predicted counts, one per row: the rate is log-normal, a count of that rate Poisson, (M50).
+/// Predicted counts, one per row. The rate is log-normal, and the count given the rate is Poisson, (M50).
 ///
-/// Among rows whose counts are all 0 the log rate is known from above only. The Gaussian of Laplace's approximation is as
-/// wide to the right there, so that means and variances of counts come out too large; the log rate itself is sound.
+/// Where all neighbouring rows have the count 0, only an upper limit of the log rate is known. The Gaussian of
+/// Laplace's approximation is as wide above its mean as below it, so that means and variances of counts are too large
+/// there. The log rate itself is reliable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counts {
     /// Expected count, `[N]`: the mean of the rate, times the exposure.
     pub mean: Array1<f64>,
-    /// Variance of the rate (times the exposure) from not knowing the weights, `[N]`; the variance of a new count is
-    /// `mean` more.
+    /// Variance of the rate times the exposure from the uncertainty of the weights, `[N]`. The variance of a new count
+    /// is larger by `mean`.
     pub rate_variance: Array1<f64>,
 }
 
 impl Counts {
-    /// Variance of a new count, `[N]`.
+    /// Returns the variance of a new count, `[N]`.
     pub fn variance(&self) -> Array1<f64> {
         &self.rate_variance + &self.mean
     }
 
-    /// Square root of [`Counts::variance`], `[N]`.
+    /// Returns the square root of [`Counts::variance`], `[N]`.
     pub fn std(&self) -> Array1<f64> {
         self.variance().mapv(f64::sqrt)
     }
 }
 
 impl Prediction {
-    /// Counts of a Poisson model, whose prediction is that of the log rate; over `exposures`, `[N]`, or over 1 each.
+    /// Returns the counts of a Poisson model from this prediction of its log rate, for `exposures`, `[N]`, or 1 for
+    /// each row.
     ///
     /// # Errors
-    /// Another number of exposures than rows; one that is not positive; counts beyond the range of numbers.
+    /// Returns an error if the number of exposures differs from the number of rows, an exposure is not positive, or a
+    /// count overflows.
     pub fn counts(&self, exposures: Option<ArrayView1<f64>>) -> Result<Counts> {
         check_exposures(exposures, self.mean.len())?;
-        // Logarithms first: neither the exposure nor the rate of an exposure of 1 need be in the range of numbers.
+        // Logarithms are added first, because the exposure, or the rate for an exposure of 1, may be outside the range
+        // of numbers.
         let log = |n: usize| exposures.map_or(0.0, |e| e[n].ln()) + self.mean[n] + 0.5 * self.model_variance[n];
         let mean: Array1<f64> = (0..self.mean.len()).map(|n| log(n).exp()).collect();
         let rate_variance: Array1<f64> =
@@ -52,26 +56,29 @@ impl Prediction {
     }
 }
 
-/// Up to this variance of its log a rate is taken to be log-normal: a factor of e^2 either way in a standard deviation.
+/// Largest variance of the log of a rate at which the rate is taken to be log-normal. One standard deviation is then a
+/// factor of e^2.
 const LARGEST_LOG_VARIANCE: f64 = 4.0;
 
-/// Variance of a rate over the square of its mean, if its log has the variance `v`. Beyond [`LARGEST_LOG_VARIANCE`] the tail
-/// of a log-normal distribution, exp(v), is no rate's that counts tell of: it grows as for the Gamma distribution whose
-/// log has that variance, as sqrt(v).
+/// Returns the variance of a rate divided by its squared mean, if its log has the variance `v`. Beyond
+/// [`LARGEST_LOG_VARIANCE`], no counts support the tail of a log-normal distribution, exp(v). The ratio then grows as
+/// sqrt(v), as it does for the Gamma distribution whose log has that variance.
 fn relative_variance(v: f64) -> f64 {
     let inside = v.min(LARGEST_LOG_VARIANCE);
     inside.exp_m1() + (v.sqrt() - inside.sqrt())
 }
 
-/// Nodes of an integral over log rates, and the fall of the logarithm of what is integrated at which it ends.
+/// Number of intervals between the nodes of an integral over log rates.
 const NODES: usize = 200;
+/// Fall of the log of the integrand at which the integral ends.
 const FALL: f64 = 40.0;
 
 impl Prediction {
-    /// Log probabilities of counts `t`, `[N]`, under a Poisson model, in nats: the rate integrated out, (M50).
+    /// Returns log probabilities of counts `t`, `[N]`, under a Poisson model, in nats, with the rate integrated out,
+    /// (M50).
     ///
     /// # Errors
-    /// As [`Prediction::counts`]; counts that are negative or not whole.
+    /// Returns the errors of [`Prediction::counts`], and an error if counts are negative or not integers.
     pub fn count_log_probability(&self, t: ArrayView1<f64>, exposures: Option<ArrayView1<f64>>) -> Result<Array1<f64>> {
         if t.len() != self.mean.len() {
             let (expected, found) = (format!("{}, one per row", self.mean.len()), t.len().to_string());
@@ -85,15 +92,15 @@ impl Prediction {
     }
 }
 
-/// log of the integral of Poisson(t | exp f) N(f | m, v) over f, by the trapezoid rule, which converges geometrically
-/// for what is smooth and falls on both sides.
+/// Returns the log of the integral of Poisson(t | exp f) N(f | m, v) over f. The trapezoid rule converges geometrically
+/// for smooth integrands that fall on both sides.
 fn log_probability(t: f64, m: f64, v: f64) -> f64 {
     let poisson = |f: f64| t * f - f.exp() - lgamma(t + 1.0);
     if !(v > 0.0) {
         return poisson(m);
     }
     let value = |f: f64| poisson(f) - 0.5 * (f - m).powi(2) / v;
-    // The mode: its slope falls in f, between the mean and where the rate is the count.
+    // The derivative falls with f, and is 0 between the mean and the log rate at which the rate is the count.
     let slope = |f: f64| t - f.exp() - (f - m) / v;
     let at_count = (t + 0.5).ln();
     let (mut low, mut high) = (m.min(at_count) - 1.0, m.max(at_count) + 1.0);
@@ -116,7 +123,7 @@ fn log_probability(t: f64, m: f64, v: f64) -> f64 {
     let (from, to) = (end(-1.0), end(1.0));
     let width = (to - from) / NODES as f64;
     let sum: f64 = (0..=NODES).map(|k| (value(from + width * k as f64) - top).exp()).sum();
-    // The probability of what is nearly certain is not above 1 for the sake of rounding.
+    // Rounding must not raise a probability that is nearly 1 above 1.
     (top + (sum * width).ln() - 0.5 * (2.0 * core::f64::consts::PI * v).ln()).min(0.0)
 }
 
@@ -136,7 +143,8 @@ pub(super) fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -
 }
 
 impl Model {
-    /// Whether it predicts counts: then [`Model::predict`] is of the log rate, and [`Prediction::counts`] of counts.
+    /// Returns true if the model predicts counts. [`Model::predict`] then predicts the log rate, and
+    /// [`Prediction::counts`] the counts.
     pub fn is_of_counts(&self) -> bool {
         matches!(self.likelihood, Some(Likelihood::Poisson(_)))
     }

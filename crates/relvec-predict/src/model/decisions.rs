@@ -1,4 +1,4 @@
-//! What probabilities of classes are for: other priors than those of the training rows, costs, rejection.
+//! Decisions from class probabilities: other priors than those of the training rows, costs and rejection.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -8,44 +8,46 @@ use crate::error::{Error, Result, require};
 use crate::likelihood::normalise;
 use crate::prelude::*;
 
-/// How far from 1 priors may sum: what is lost where they are worked out or written with ten digits.
+/// Largest deviation of the sum of priors from 1. It covers the rounding of computed priors and of ones written with
+/// ten digits.
 const PRIOR_SUM: f64 = 1e-9;
 
-/// How probabilities of classes become decisions; by default the most probable class, nothing rejected.
+/// Rules that turn class probabilities into decisions. By default the most probable class is chosen, and nothing is
+/// rejected.
 ///
-/// Needs no other fit: that is what probabilities are worth having for (Tipping 1999, section 5).
+/// No other fit is needed, because the model predicts probabilities (Tipping 1999, section 5).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decision {
-    /// Probabilities of the classes where decisions are made, `[K]`, zero or positive, summing to 1 (within 1e-9), (M44);
-    /// `None`: those of the training rows.
+    /// Class probabilities of the population that decisions are made for, `[K]`, zero or positive and summing to 1
+    /// (within 1e-9), (M44). `None` uses those of the training rows.
     pub prior: Option<Vec<f64>>,
-    /// Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, [K, K], (M45); those
-    /// of right decisions, on the diagonal, are mostly 0. `None`: each error costs 1.
+    /// Costs, zero or positive, of each decision (columns) for each true class (rows), [K, K], (M45). Those of correct
+    /// decisions, on the diagonal, are usually 0. With `None`, each error costs 1.
     pub costs: Option<Array2<f64>>,
-    /// Least probability, in (0, 1), that a decision must have not to be rejected, (M46); without `costs`.
+    /// Probability in (0, 1) below which a decision is rejected, (M46). It cannot be combined with `costs`.
     pub reject: Option<f64>,
-    /// What rejecting a row costs, zero or positive: those are rejected whose least expected cost is higher, (M46); with
-    /// `costs`.
+    /// Cost of rejecting a row, zero or positive, (M46). A row is rejected if its smallest expected cost is higher. It
+    /// requires `costs`.
     pub reject_cost: Option<f64>,
 }
 
 /// Decisions, one per row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decisions {
-    /// Numbers of the classes decided for, `[N]`; of rows that are rejected those that would have been.
+    /// Numbers of the chosen classes, `[N]`. For a rejected row it is the class that would have been chosen.
     pub label: Vec<usize>,
-    /// Probabilities of these classes, `[N]`.
+    /// Probabilities of the chosen classes, `[N]`.
     pub probability: Array1<f64>,
-    /// Probabilities of all classes, [N, K], by the priors of the decision.
+    /// Probabilities of all classes, [N, K], with the priors of the decision.
     pub probabilities: Array2<f64>,
-    /// Which rows are rejected, `[N]`; none, unless that is asked for.
+    /// True for each rejected row, `[N]`.
     pub rejected: Vec<bool>,
-    /// What is to be expected to be paid for each row, `[N]`, `reject_cost` where it is rejected; `None` without costs.
+    /// Expected cost of each row, `[N]`; `reject_cost` if the row is rejected. `None` without costs.
     pub expected_cost: Option<Array1<f64>>,
 }
 
 impl Decision {
-    /// Checks it for that many classes.
+    /// Checks the rules for this number of classes.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::Parameter`] names what is wrong.
@@ -55,28 +57,28 @@ impl Decision {
             check_costs(costs, classes)?;
         }
         if let Some(p) = self.reject {
-            let expected = "reject_cost where there are costs: what rejecting a row costs";
+            let expected = "no value, since reject cannot be combined with costs; set reject_cost";
             require(self.costs.is_none(), || "reject".into(), p, expected)?;
             require(p > 0.0 && p < 1.0, || "reject".into(), p, "a least probability in (0, 1)")?;
         }
         if let Some(cost) = self.reject_cost {
-            let expected = "reject, a least probability, where there are no costs";
+            let expected = "no value, since reject_cost requires costs; set reject, a least probability";
             require(self.costs.is_some(), || "reject_cost".into(), cost, expected)?;
             require(cost.is_finite() && cost >= 0.0, || "reject_cost".into(), cost, "a finite cost, zero or positive")?;
         }
         Ok(())
     }
 
-    /// Whether rows may be rejected.
+    /// Returns true if rows may be rejected.
     pub fn rejects(&self) -> bool {
         self.reject.is_some() || self.reject_cost.is_some()
     }
 
-    /// Decides by log probabilities, [N, K], in which the prior is; (M45), (M46).
+    /// Decides from log probabilities, [N, K], that include the prior, (M45), (M46).
     fn decide(&self, log_probability: &Array2<f64>) -> Decisions {
         let probabilities = log_probability.mapv(f64::exp);
         let Some(costs) = &self.costs else {
-            // By the logarithms, which tell apart what rounds to 1.
+            // The logarithms distinguish probabilities that round to 1.
             let label: Vec<usize> = log_probability.outer_iter().map(largest).collect();
             let probability = chosen(&probabilities, &label);
             let rejected = probability.iter().map(|p| self.reject.is_some_and(|least| *p < least)).collect();
@@ -91,23 +93,23 @@ impl Decision {
 }
 
 impl Model {
-    /// Decides on the rows of `x`, [N, D], by moderated probabilities (of a support vector machine by Platt's, which may
-    /// disagree with its votes).
+    /// Decides on the rows of `x`, [N, D], from moderated probabilities. A support vector machine uses Platt's
+    /// probabilities, which may disagree with its votes.
     ///
     /// # Errors
-    /// A decision that does not suit the classes; a prior, and a model without [`Model::class_frequencies`]; and as
-    /// [`Model::predict_probability`].
+    /// Returns an error if the decision does not suit the classes, or if it has a prior and the model has no
+    /// [`Model::class_frequencies`]. Returns the errors of [`Model::predict_probability`] as well.
     pub fn decide(&self, x: ArrayView2<f64>, decision: &Decision) -> Result<Decisions> {
         self.check_decision(decision)?;
         self.decide_by(self.predict_log_probability(x, Moderation::Posterior)?, decision)
     }
 
-    /// Decides by log probabilities, `[N, K]`, that this model gave: by [`Model::predict_log_probability`] or
+    /// Decides from log probabilities, `[N, K]`, of this model, from [`Model::predict_log_probability`] or
     /// [`Model::log_probability_from_basis`].
     ///
     /// # Errors
-    /// A decision that does not suit the classes; a prior, and a model without [`Model::class_frequencies`]; another number
-    /// of columns than classes.
+    /// Returns an error if the decision does not suit the classes, if it has a prior and the model has no
+    /// [`Model::class_frequencies`], or if the number of columns differs from the number of classes.
     pub fn decide_by(&self, log_probability: Array2<f64>, decision: &Decision) -> Result<Decisions> {
         self.check_decision(decision)?;
         self.check_log(&log_probability)?;
@@ -118,12 +120,12 @@ impl Model {
         Ok(decision.decide(&log_probability))
     }
 
-    /// Log probabilities, [N, K], that this model gave, where the classes have the probabilities `prior`, `[K]`, in place of
-    /// those among the training rows, (M44).
+    /// Returns log probabilities, [N, K], of this model for classes with the probabilities `prior`, `[K]`, instead of
+    /// those of the training rows, (M44).
     ///
     /// # Errors
-    /// A prior that does not suit the classes; a model without [`Model::class_frequencies`]; another number of columns than
-    /// classes.
+    /// Returns an error if the prior does not suit the classes, if the model has no [`Model::class_frequencies`], or if
+    /// the number of columns differs from the number of classes.
     pub fn shift_prior(&self, log_probability: Array2<f64>, prior: &[f64]) -> Result<Array2<f64>> {
         self.check_log(&log_probability)?;
         check_prior(prior, self.n_classes().unwrap_or(0))?;
@@ -138,7 +140,7 @@ impl Model {
         };
         for mut row in out.outer_iter_mut() {
             row += &ArrayView1::from(&shift);
-            // Where the model holds every class that there may be for impossible, the prior is all that is known.
+            // If the model gives every possible class the probability 0, the prior is all that is known.
             if row.iter().all(|v| *v == f64::NEG_INFINITY) {
                 row.assign(&ArrayView1::from(&log_prior));
             }
@@ -156,7 +158,7 @@ impl Model {
         }
     }
 
-    /// Checks log probabilities, `[N, K]`: a column for each class, no NaN, and nothing infinitely probable.
+    /// Checks log probabilities, `[N, K]`: there is a column for each class, and none is NaN or plus infinity.
     fn check_log(&self, log_probability: &Array2<f64>) -> Result<()> {
         self.check_classifier()?;
         let (what, classes, found) = ("log probabilities", self.n_classes().unwrap_or(0), log_probability.ncols());
@@ -201,7 +203,7 @@ fn chosen(values: &Array2<f64>, label: &[usize]) -> Array1<f64> {
     label.iter().enumerate().map(|(n, k)| values[[n, *k]]).collect()
 }
 
-/// Whether rejecting costs less; then the cost is that of it.
+/// Returns true if rejecting costs less, and sets `cost` to the cost of rejecting.
 fn reject_dearer(cost: &mut f64, reject_cost: Option<f64>) -> bool {
     match reject_cost {
         Some(limit) if *cost > limit => {
@@ -212,7 +214,7 @@ fn reject_dearer(cost: &mut f64, reject_cost: Option<f64>) -> bool {
     }
 }
 
-/// Returns the index of the smallest entry of `v`, `[K]`, the first of equals.
+/// Returns the index of the smallest entry of `v`, `[K]`, the first of equal ones.
 fn smallest(v: ArrayView1<f64>) -> usize {
     (1..v.len()).fold(0, |best, k| if v[k] < v[best] { k } else { best })
 }

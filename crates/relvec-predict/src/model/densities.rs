@@ -1,4 +1,4 @@
-//! Log predictive densities of targets, whatever the likelihood.
+//! Log predictive densities of targets under any likelihood.
 
 use core::f64::consts::PI;
 
@@ -12,16 +12,19 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 impl Model {
-    /// Log predictive densities of targets `t`, `[N]`, in nats, by a `prediction` of this model: the densities of which
-    /// [`Model::quantiles`] gives the quantiles. `known`, `[N]`: as there.
+    /// Returns the log predictive densities of targets `t`, `[N]`, in nats, from a `prediction` of this model. They are
+    /// the densities of the distributions whose quantiles [`Model::quantiles`] returns. `known`, `[N]`, is explained
+    /// there.
     ///
     /// - Gaussian noise: [`Prediction::log_density`].
-    /// - Student-t noise: of the sum of it and of a normal variable, the function, (M76). [`Prediction::log_density`] takes both
-    ///   variances for the squared scale of one Student-t variable.
+    /// - Student-t noise: the density of a sum of this noise and of the normally distributed function, (M76).
+    ///   [`Prediction::log_density`] instead takes the sum of both variances as the squared scale of one Student-t
+    ///   variable.
     /// - Counts: log probabilities, [`Prediction::count_log_probability`].
     ///
     /// # Errors
-    /// As [`Model::quantiles`]; another number of targets than rows; counts that are negative or not whole.
+    /// Returns the errors of [`Model::quantiles`]. Returns an error as well if the number of targets differs from the
+    /// number of rows, or if counts are negative or not integers.
     pub fn log_density(
         &self,
         prediction: &Prediction,
@@ -41,7 +44,7 @@ impl Model {
         Ok(match (shape, known) {
             (Shape::StudentNoise(degrees), None) if degrees >= FEWEST_DEGREES => student_noise(prediction, t, degrees),
             (_, None) => prediction.log_density(t),
-            // The noise of such a model is 0, and that of the rows takes its place.
+            // The noise variance of such a model is 0, and that of the rows is used instead.
             (_, Some(noise)) => {
                 Prediction { model_variance: &prediction.model_variance + &noise, ..prediction.clone() }.log_density(t)
             }
@@ -49,17 +52,19 @@ impl Model {
     }
 }
 
-/// Returns log densities of targets `t`, `[N]`, under sums of a Student-t and a normal variable: sums over nodes of the logarithm
-/// of the gamma variable that mixes normal distributions into Student's t, each as far out as its own target asks for.
+/// Returns log densities of targets `t`, `[N]`, under sums of a Student-t and a normal variable. Student's t is a
+/// mixture of normal distributions over a gamma variable, and the density is a sum over nodes of the logarithm of that
+/// variable. The nodes extend as far as each target requires.
 fn student_noise(prediction: &Prediction, t: ArrayView1<f64>, degrees: f64) -> Array1<f64> {
     let (square, shape) = (prediction.noise_variance, 0.5 * degrees);
     if !(square > 0.0) {
         return Prediction { noise_degrees: None, ..prediction.clone() }.log_density(t);
     }
     let squares: Array1<f64> = (&t - &prediction.mean).mapv(|r| r * r);
-    // Without the function the mixture of a target is that of a gamma variable of shape + 1/2 about another mode. It falls by FALL
-    // within `reach` on the left, as exp(-x) - 1 + x is above x^2 / (2 + x), and so far the nodes have to go; on the right, where all
-    // densities fall as exp(-exp d), their own fall is enough.
+    // Without the variance of the function, the mixture for one target is that of a gamma variable of shape + 1/2
+    // around another mode. It falls by FALL within `reach` on the left, because exp(-x) - 1 + x is above x^2 / (2 + x).
+    // The nodes have to extend that far. On the right all densities fall as exp(-exp d), so that the fall of the nodes
+    // themselves suffices.
     let share = FALL / (shape + 0.5);
     let reach = 0.5 * (share + (share * (share + 8.0)).sqrt());
     let fall = |r2: f64| {
@@ -74,7 +79,7 @@ fn student_noise(prediction: &Prediction, t: ArrayView1<f64>, degrees: f64) -> A
     let of_row = |n: usize| {
         let (r2, variance) = (squares[n], prediction.model_variance[n]);
         let own = fall(r2);
-        // So far out that its square is no number, the noise alone is what there is.
+        // If a target is so far out that its square overflows, the density of the noise alone is used.
         if variance / square < NEGLIGIBLE || !own.is_finite() {
             return alone[n];
         }
@@ -106,7 +111,7 @@ mod tests {
         student_noise(&prediction, t.view(), degrees).to_vec()
     }
 
-    /// Each is the slope of the probability whose quantiles are those of intervals.
+    /// Each density is the derivative of the probability whose quantiles are the ends of intervals.
     #[test]
     fn densities_are_slopes_of_the_probabilities_of_intervals() {
         for degrees in [0.1, 1.0, 4.5, 30.0, 900.0] {
@@ -126,7 +131,8 @@ mod tests {
         }
     }
 
-    /// Student's t without the function, normal of many degrees; a number wherever the target is, however far the others are.
+    /// The limits are Student's t without the function, and a normal distribution for many degrees. Every density is
+    /// finite, however far the other targets are.
     #[test]
     fn densities_have_the_right_limits() {
         let distances = [0.0, 0.1, 3.0, 60.0, 1e4, 1e9];

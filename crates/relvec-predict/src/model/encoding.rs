@@ -1,4 +1,5 @@
-//! From the columns of a table to the features of a model: texts become features of 0 and 1, missing cells are filled.
+//! Encoding of the columns of a table as features of a model: texts become features of 0 and 1, and missing cells are
+//! filled.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,24 +7,24 @@ use super::check::Place;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
-/// What becomes of missing cells.
+/// Rules for missing cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
-    /// Rows with a missing cell are left out.
+    /// Rows with a missing cell are excluded.
     Drop,
-    /// The features of a missing cell are their means over the training rows.
+    /// The features of a missing cell are set to their means over the training rows.
     Mean,
-    /// A missing cell becomes the mean, and a column with missing cells among the training rows has one more feature: 1 where its
-    /// cell is missing, else 0.
+    /// A missing cell is set to the mean. A column with missing cells among the training rows has one more feature,
+    /// which is 1 where its cell is missing and 0 elsewhere.
     Indicator,
 }
 
 impl Missing {
-    /// All names.
+    /// Names of all rules.
     pub const NAMES: [&'static str; 3] = ["drop", "mean", "indicator"];
 
-    /// The name in arguments and files.
+    /// Returns the name in arguments and files.
     pub fn name(self) -> &'static str {
         match self {
             Missing::Drop => "drop",
@@ -32,7 +33,7 @@ impl Missing {
         }
     }
 
-    /// The rule of that name.
+    /// Returns the rule with this name; an unknown name is an error.
     pub fn from_name(name: &str) -> Result<Missing> {
         let all = [Missing::Drop, Missing::Mean, Missing::Indicator];
         let unknown = || Error::UnknownName { what: "rule for missing cells", found: name.into(), known: &Missing::NAMES };
@@ -40,73 +41,76 @@ impl Missing {
     }
 }
 
-/// How the columns of a table become the features of a model. A model whose table had complete columns of numbers has none.
+/// The rule that makes the features of a model from the columns of a table. A table with complete columns of numbers
+/// needs none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Encoding {
     /// The columns, in the order of their features.
     pub columns: Vec<EncodedColumn>,
-    /// What becomes of missing cells; `None`: they are an error.
+    /// The rule for missing cells; `None` if they are an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
 }
 
-/// A column of a table, and the features that are made of it.
+/// A column of a table, with the features that are made from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncodedColumn {
-    /// Its name in the table.
+    /// The name of the column in the table.
     pub name: String,
-    /// Its categories, sorted by their bytes; empty for a column of numbers. Two categories are one feature: 0 for the first,
-    /// 1 for the second. Three or more have a feature each, 1 in rows of that category, else 0.
+    /// The categories, sorted by their bytes; empty for a column of numbers. Two categories become one feature, 0 for
+    /// the first and 1 for the second. Three or more have one feature each, 1 in rows of that category and 0 elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
-    /// Whether one more feature says that the cell is missing.
+    /// True if an additional feature indicates that the cell is missing.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub indicator: bool,
-    /// Means of the features over the training rows whose cell is there, by weight: what a missing cell becomes. The indicator has
-    /// none here.
+    /// Weighted means of the features, without the indicator, over the training rows whose cell is present. A missing
+    /// cell is set to them.
     pub means: Vec<f64>,
 }
 
-/// A cell of a column, as its features see it.
+/// The value of a cell, by which its features are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EncodedCell {
-    /// There is no value.
+    /// No value.
     Missing,
     /// A category that no training row has.
     Unknown,
-    /// A number, of a column without categories.
+    /// A number, in a column without categories.
     Number(f64),
-    /// The place of a category in [`EncodedColumn::categories`].
+    /// The index of a category in [`EncodedColumn::categories`].
     Category(usize),
 }
 
-/// A cell as it stands in a table.
+/// A cell of a table before encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RawCell<'a> {
-    /// There is no value.
+    /// No value.
     Missing,
     /// A number.
     Number(f64),
     /// A text.
     Text(&'a str),
-    /// True or false.
+    /// A boolean.
     Boolean(bool),
 }
 
 impl EncodedColumn {
-    /// Features of `categories` categories, without the indicator; 0 categories are a column of numbers.
+    /// Returns the number of features for `categories` categories, without the indicator; 0 categories mean a column of
+    /// numbers.
     fn values_of(categories: usize) -> usize {
         if categories == 2 { 1 } else { categories.max(1) }
     }
 
-    /// Number of features, the indicator included.
+    /// Returns the number of features, the indicator included.
     pub fn width(&self) -> usize {
         EncodedColumn::values_of(self.categories.len()) + usize::from(self.indicator)
     }
 
-    /// Names of the features: `age`; `smoker=yes`; `colour=blue`, `colour=red`, `colour=teal`; `age is missing`.
+    /// Returns the names of the features, such as `age`; `smoker=yes`; `colour=blue`, `colour=red`, `colour=teal`; `age
+    /// is missing`.
     pub fn features(&self) -> Vec<String> {
         let name = &self.name;
         let named = if self.categories.len() == 2 { &self.categories[1..] } else { &self.categories };
@@ -118,20 +122,20 @@ impl EncodedColumn {
         names
     }
 
-    /// The place of a category. `true` and `false` are booleans, which programs write as true, True or TRUE.
+    /// Returns the index of a category. `true` and `false` are booleans, which programs write as true, True or TRUE.
     pub fn category(&self, text: &str) -> Option<usize> {
         let exact = self.categories.binary_search_by(|category| category.as_str().cmp(text)).ok();
         let value = |value: &bool| text.eq_ignore_ascii_case(if *value { "true" } else { "false" });
         exact.or_else(|| [false, true].into_iter().find(value).and_then(|value| self.boolean(value)))
     }
 
-    /// The place of the category that a boolean has.
+    /// Returns the index of the category of a boolean.
     pub fn boolean(&self, value: bool) -> Option<usize> {
         self.categories.iter().position(|category| category.eq_ignore_ascii_case(if value { "true" } else { "false" }))
     }
 
-    /// Adds the features of a cell to `out`. A missing cell and an unknown category have the means; the indicator is 1 for the
-    /// missing cell only.
+    /// Appends the features of a cell to `out`. A missing cell and an unknown category have the means. The indicator is
+    /// 1 for a missing cell only.
     pub fn push(&self, cell: EncodedCell, out: &mut Vec<f64>) {
         match (cell, self.categories.len()) {
             (EncodedCell::Missing | EncodedCell::Unknown, _) => out.extend(&self.means),
@@ -164,22 +168,23 @@ impl EncodedColumn {
 }
 
 impl Encoding {
-    /// Names of all features, `[D]`.
+    /// Returns the names of all features, `[D]`.
     pub fn features(&self) -> Vec<String> {
         self.columns.iter().flat_map(EncodedColumn::features).collect()
     }
 
-    /// D, the number of features.
+    /// Returns D, the number of features.
     pub fn width(&self) -> usize {
         self.columns.iter().map(EncodedColumn::width).sum()
     }
 
-    /// The features of one row, `[D]`, from its cells, one for each of [`Encoding::columns`] in their order; `None` for a row with a
-    /// missing cell that the rule [`Missing::Drop`] leaves out.
+    /// Returns the features of one row, `[D]`, from its cells, one for each of [`Encoding::columns`] in their order.
+    /// Returns `None` for a row with a missing cell that the rule [`Missing::Drop`] excludes.
     ///
     /// # Errors
-    /// [`Error::Table`]: another number of cells; a text in a column of numbers; a number that is not finite; a category that no
-    /// training row has; a missing cell of a model that was trained without a rule for them.
+    /// Returns [`Error::Table`] for another number of cells, a text in a column of numbers, a number that is not
+    /// finite, or a category that no training row has. A missing cell is an error if the model was trained without a
+    /// rule for missing cells.
     ///
     /// ```
     /// use relvec_predict::{EncodedColumn, Encoding, RawCell};
@@ -217,7 +222,7 @@ impl Encoding {
         Ok(Some(out))
     }
 
-    /// Checks what a damaged or hand-made file may break, for a model of these features.
+    /// Checks what may be wrong in a damaged or hand-made file, for a model with these features.
     pub(super) fn check(&self, at: &Place, features: &[String]) -> Result<()> {
         for (i, column) in self.columns.iter().enumerate() {
             let at = at.inside(format!("columns[{i}]"));
@@ -228,12 +233,13 @@ impl Encoding {
                 "means",
                 column.means.len(),
                 EncodedColumn::values_of(column.categories.len()),
-                "feature but the indicator",
+                "feature, without the indicator",
             )?;
             at.numbers("means", &column.means, f64::is_finite, "a finite number")?;
         }
         let own = self.features();
-        at.require(own == features, "columns", format!("features {}", own.join(", ")), "those of the model, in their order")
+        let expected = "the features of the model, in their order";
+        at.require(own == features, "columns", format!("features {}", own.join(", ")), expected)
     }
 }
 

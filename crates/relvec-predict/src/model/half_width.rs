@@ -1,4 +1,5 @@
-//! Half widths of central intervals: normal, Student's t, and the sum of a Student-t and a normal variable.
+//! Half widths of central intervals of normal variables, of Student's t, and of the sum of a Student-t and a normal
+//! variable.
 
 use core::f64::consts::{PI, SQRT_2};
 
@@ -10,45 +11,50 @@ use super::log_gamma;
 use crate::prelude::*;
 use crate::special::lgamma_rise;
 
-/// From so many degrees of freedom on a Student's t quantile is the series in 1 / degrees about the normal one. What it
-/// leaves out is below 1e-9 of the quantile here, for every level below 1 that a number can hold. Half as many degrees:
-/// 32 times as much. Twice as many: more terms of the continued fraction in the incomplete beta function.
+/// Degrees of freedom from which on a Student's t quantile is the series in 1 / degrees about the normal one. The error
+/// is below 1e-9 of the quantile here, for every level below 1 that a number can represent. It is 32 times as large
+/// with half as many degrees. With twice as many, the continued fraction in the incomplete beta function needs more
+/// terms.
 const MANY_DEGREES: f64 = 1000.0;
-/// Below this share of the degrees in degrees + t^2 the tail is a power of t, to the last digit.
+/// Share of the degrees in degrees + t^2 below which the tail is a power of t, to the last digit.
 const FAR_TAIL: f64 = 1e-17;
-/// Halvings of an interval of at most 1,500 in ln t: below the spacing of numbers near its ends.
+/// Number of bisections of an interval of at most 1,500 in ln t. The result is closer than the spacing of numbers near
+/// the ends.
 const HALVINGS: usize = 70;
-/// Below so many degrees of freedom, which only a caller gives (less than 0.1 is never learnt), the sum is taken for a
-/// Student-t variable of both variances, as in (M32): the nodes of the mixture are 1,600 here and grow as 1 / degrees.
+/// Degrees of freedom below which the sum is taken for a Student-t variable of both variances, see (M32). Only a caller
+/// gives so few, since no fit learns less than 0.1. The mixture has 1,600 nodes here, and their number grows as 1 /
+/// degrees.
 pub(super) const FEWEST_DEGREES: f64 = 0.1;
-/// Below this share of the squared scale of the Student-t variable, below rounding, a normal one beside it is nothing.
+/// Variance of the normal variable, relative to the squared scale of the Student-t variable, below which it is ignored.
+/// It is below rounding.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;
-/// What the density of the mixture's weights falls by at its ends, beyond the fall of the tail that is looked for:
-/// exp(-40) is below rounding.
+/// Fall of the log density of the mixture's weights at its ends, in addition to the fall of the tail sought. exp(-40)
+/// is below rounding.
 pub(super) const FALL: f64 = 40.0;
-/// Most steps of Newton's method, each at least a halving of the bracket once there is one; some 6 are taken.
+/// Largest number of steps of Newton's method, each at least a halving of the bracket once there is one. About 6 are
+/// taken.
 const NEWTON_STEPS: usize = 200;
-/// Relative change of a half width at which the steps end: some roundings.
+/// Relative change of a half width at which the steps end: a few roundings.
 const TOLERANCE: f64 = 1e-14;
 
-/// The probability of a central interval, and that of both its sides together: of the two the smaller one has all its
+/// The probability of a central interval and that of both its sides together. The smaller of the two is accurate to all
 /// digits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Central {
-    /// In (0, 1), or 0 for the median.
+    /// Probability of the interval, in (0, 1), or 0 for the median.
     pub inside: f64,
-    /// In (0, 1].
+    /// Probability of both sides together, in (0, 1].
     pub outside: f64,
 }
 
 impl Central {
-    /// Half the width of the interval of a standard normal variable; infinite where it exceeds all numbers.
+    /// Returns half the width of the interval of a standard normal variable; infinite if it overflows.
     pub fn normal(self) -> f64 {
         SQRT_2 * if self.inside < 0.5 { erf_inverse(self.inside) } else { erfc_inverse(self.outside) }
     }
 
-    /// Half the width of the interval of a variable of Student's t distribution with `degrees` > 0 of freedom; infinite
-    /// where it exceeds all numbers.
+    /// Returns half the width of the interval of a Student-t variable with `degrees` > 0 degrees of freedom; infinite
+    /// if it overflows.
     pub fn student(self, degrees: f64) -> f64 {
         match degrees {
             _ if self.inside == 0.0 => 0.0,
@@ -58,8 +64,8 @@ impl Central {
     }
 }
 
-/// Student's t quantile of as high a level as the normal one `z`, to the fourth order in 1 / degrees (Abramowitz & Stegun
-/// 26.7.5).
+/// Returns Student's t quantile at the level of the normal quantile `z`, to the fourth order in 1 / degrees (Abramowitz
+/// & Stegun 26.7.5).
 fn near_normal(z: f64, degrees: f64) -> f64 {
     let (s, r) = (z * z, 1.0 / degrees);
     let first = (s + 1.0) / 4.0;
@@ -69,9 +75,9 @@ fn near_normal(z: f64, degrees: f64) -> f64 {
     z * (1.0 + r * (first + r * (second + r * (third + r * fourth))))
 }
 
-/// The t with P(|T| < t) = level, by halving an interval of ln t: this ends whatever the degrees.
+/// Returns t with P(|T| < t) = level by bisection in ln t, which ends for any degrees.
 fn few_degrees(level: f64, outside: f64, degrees: f64) -> f64 {
-    // P(|T| > t) = I_x(degrees / 2, 1 / 2) at x = degrees / (degrees + t^2): for small x a power of x.
+    // P(|T| > t) = I_x(degrees / 2, 1 / 2) at x = degrees / (degrees + t^2). For small x it is a power of x.
     let shape = 0.5 * degrees;
     let constant = -lgamma_rise(shape + 0.5, 0.5) - 0.5 * PI.ln();
     let log_x = (outside.ln() - constant) / shape;
@@ -80,7 +86,7 @@ fn few_degrees(level: f64, outside: f64, degrees: f64) -> f64 {
     }
     let is_inside = |log_t: f64| {
         let ratio = (2.0 * log_t - degrees.ln()).exp();
-        // The smaller of the two probabilities keeps its digits, and so does the smaller share of degrees + t^2.
+        // The smaller of the two probabilities is accurate to all digits, and so is the smaller share of degrees + t^2.
         match level < 0.5 && ratio <= 1.0 {
             true => incomplete_beta(0.5, shape, ratio / (1.0 + ratio)) < level,
             false => incomplete_beta(shape, 0.5, 1.0 / (1.0 + ratio)) > outside,
@@ -94,16 +100,17 @@ fn few_degrees(level: f64, outside: f64, degrees: f64) -> f64 {
     (0.5 * (low + high)).exp()
 }
 
-/// The sum of a variable of Student's t distribution and a normal one, at one central interval: a new value under
-/// Student-t noise, where what is not known of the function is normal, (M76).
+/// The sum of a Student-t variable and a normal one, at one central interval. It is a new target under Student-t noise
+/// with a normally distributed function, (M76).
 #[derive(Debug)]
 pub(super) struct StudentPlusNormal {
     central: Central,
     degrees: f64,
-    /// Half widths for either variable alone.
+    /// Half width for the Student-t variable alone.
     student: f64,
+    /// Half width for the normal variable alone.
     normal: f64,
-    /// Variances of the normal distributions that Student's t is a mixture of, and their probabilities.
+    /// Variances and probabilities of the normal distributions whose mixture is Student's t.
     mixture: Vec<(f64, f64)>,
 }
 
@@ -117,14 +124,14 @@ impl StudentPlusNormal {
         StudentPlusNormal { central, degrees, student: central.student(degrees), normal: central.normal(), mixture }
     }
 
-    /// Half the width of the interval of the sum, if the Student-t variable has the squared scale `square` and the normal one
-    /// the variance `variance`; infinite where it exceeds all numbers.
+    /// Returns half the width of the interval of the sum; infinite if it overflows. The Student-t variable has the
+    /// squared scale `square`, and the normal one has the variance `variance`.
     pub fn half_width(&self, square: f64, variance: f64) -> f64 {
         let (scale, ratio) = (square.sqrt(), variance / square);
         if self.central.inside == 0.0 {
             return 0.0;
         }
-        // Without noise, or with so little that its share is no number.
+        // There is no noise, or so little that the ratio overflows.
         if !ratio.is_finite() {
             return self.normal * variance.sqrt();
         }
@@ -137,7 +144,7 @@ impl StudentPlusNormal {
         }
     }
 
-    /// The half width in units of the scale, by Newton's method in the logarithms of width and probability.
+    /// Returns the half width in units of the scale, by Newton's method in the logarithms of width and probability.
     fn solve(&self, ratio: f64) -> f64 {
         let mut x = self.student.hypot(ratio.sqrt() * self.normal);
         let (mut low, mut high) = (0.0, f64::INFINITY);
@@ -160,8 +167,8 @@ impl StudentPlusNormal {
         x
     }
 
-    /// How far the logarithm of a probability is off if the half width is `x`, below 0 if `x` is too small, and its slope
-    /// in ln x. Of the two probabilities the smaller one is taken.
+    /// Returns the error of the log probability at the half width `x`, negative if `x` is too small, and its derivative
+    /// in ln x. The smaller of the two probabilities is used.
     fn at(&self, x: f64, ratio: f64) -> (f64, f64) {
         let from_inside = self.central.inside < 0.5;
         let (mut probability, mut density) = (0.0, 0.0);
@@ -187,7 +194,7 @@ mod tests {
         degrees.map_or_else(|| central.normal(), |degrees| central.student(degrees))
     }
 
-    /// Against a table of numbers with 17 digits, from 0.1 degrees of freedom to infinity.
+    /// The table has numbers with 17 digits, from 0.1 degrees of freedom to infinity.
     #[test]
     fn half_widths_of_student_t_agree_with_the_table() {
         let table = include_str!("../../tests/tables/student_t_quantiles.csv");
@@ -203,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Wider for fewer degrees and higher levels, through all changes of method; never NaN, and it always ends.
+    /// Widths grow with fewer degrees and higher levels, through all changes of method. They are never NaN.
     #[test]
     fn half_widths_fall_with_degrees_and_rise_with_the_level() {
         let levels = [1e-12, 1e-3, 0.3, 0.5, 0.9, 0.999, 1.0 - 1e-9, 1.0 - f64::EPSILON];
@@ -223,7 +230,8 @@ mod tests {
             }
         }
     }
-    /// By the other integral: over the normal variable, of Student's distribution function, with 400 nodes.
+    /// Returns the probability outside the interval by the other integral: Student's distribution function over the
+    /// normal variable, with 400 nodes.
     fn outside(half: f64, degrees: f64, variance: f64) -> f64 {
         let student = |t: f64| {
             let far = 0.5 * incomplete_beta(0.5 * degrees, 0.5, degrees / (degrees + t * t));
@@ -246,9 +254,9 @@ mod tests {
                     let half = StudentPlusNormal::new(central, degrees).half_width(1.0, variance);
                     let found = 1.0 - outside(half, degrees, variance);
                     assert!((found - level).abs() < 1e-8, "{degrees} {variance} {level}: {half} {found}");
-                    // It is wider than either alone, and less so than both added up, but for tails.
+                    // The sum is wider than either variable alone.
                     assert!(half > central.student(degrees).max(variance.sqrt() * central.normal()));
-                    // In any unit of the target.
+                    // The result scales with the unit of the target.
                     let other = StudentPlusNormal::new(central, degrees).half_width(1e12, 1e12 * variance);
                     assert!((other / half - 1e6).abs() < 1e-7, "{degrees} {variance} {level}");
                 }
@@ -256,7 +264,8 @@ mod tests {
         }
     }
 
-    /// Nothing of one of them leaves the other, whatever the degrees; always a number, and the more the wider.
+    /// If one variable vanishes, the other is left, whatever the degrees. The width is finite and grows with the
+    /// variance.
     #[test]
     fn sums_of_student_t_and_normal_variables_have_the_right_limits() {
         for degrees in [1e-300, 0.05, 0.1, 1.0, 3.0, 999.0, 1001.0, 1e6, 1e300] {
@@ -274,7 +283,7 @@ mod tests {
                 assert!(widths.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-12)), "{degrees} {level}: {widths:?}");
             }
         }
-        // Of many degrees both are normal.
+        // For many degrees both variables are normal.
         let central = Central { inside: 0.95, outside: 0.05 };
         let half = StudentPlusNormal::new(central, 1e12).half_width(9.0, 16.0);
         assert!((half / (5.0 * central.normal()) - 1.0).abs() < 1e-9, "{half}");

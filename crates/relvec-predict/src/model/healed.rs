@@ -1,8 +1,8 @@
-//! A variance that grows away from the data: one more basis function at the row that is predicted.
+//! A variance that grows away from the data, by one more basis function at the predicted row.
 //!
-//! Rasmussen & Quinonero-Candela (2005): far from all centres every basis function is zero, and with them the
-//! variance of what is not known of the weights. A basis function at the row itself, whose weight the training rows
-//! there determine if there are any, mends that: (M59).
+//! Far from all centres every basis function is zero, and so is the variance from the uncertainty of the weights. A
+//! basis function at the predicted row itself restores that variance (Rasmussen & Quinonero-Candela 2005). The training
+//! rows near it, if there are any, determine its weight: (M59).
 
 use crate::parallel::*;
 use crate::prelude::*;
@@ -15,56 +15,57 @@ use crate::kernel::{Fill, Kernel};
 use crate::linalg;
 use crate::registry::rules;
 
-/// Rows predicted at a time: their kernels at the kept rows are all that is stored.
+/// Largest number of kernel values between a tile of predicted rows and the retained rows. They are all that is stored.
 const TILE_ENTRIES: usize = 1 << 18;
+/// Largest number of rows of a tile.
 const TILE_ROWS: usize = 256;
 
 rules! {
-    /// What variance a prediction has.
+    /// The kinds of variance of a prediction.
     #[derive(Default)]
     pub enum Variance, "variance" {
         /// Variance under the posterior of the weights.
         #[default]
         Posterior = "posterior",
-        /// With one more basis function at the row itself: it does not shrink away from the data.
+        /// Variance with one more basis function at the row itself: it does not shrink away from the data.
         Healed = "healed",
     }
 }
 
-/// Training rows that a model keeps for [`Variance::Healed`].
+/// Training rows that a model retains for [`Variance::Healed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptRows {
-    /// [N', D], after scaling.
+    /// The retained rows, [N', D], after scaling.
     #[serde(with = "super::stored::rows")]
     pub rows: Array2<f64>,
-    /// t_n - phi_n'mu, `[N']`, in units of the target.
+    /// Residuals t_n - phi_n'mu, `[N']`, in units of the target.
     pub residuals: Vec<f64>,
-    /// Precision of the noise of each over that of the model, `[N']`: its sample weight; of a sample of the rows times
-    /// what it stands for.
+    /// Noise precision of each row divided by that of the model, `[N']`: its sample weight. For a sample of the rows it
+    /// is multiplied by the number of rows that each stands for.
     pub weights: Vec<f64>,
-    /// Prior variance of the weight of the added basis function, 1 / alpha*, in squared units of the target: what the
-    /// noise leaves of the targets' variance.
+    /// Prior variance of the weight of the added basis function, 1 / alpha*, in squared units of the target: the
+    /// variance of the targets minus that of the noise.
     pub prior_variance: f64,
-    /// Kept rows of further outputs.
+    /// Values for the outputs after the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<KeptOutput>,
-    /// Whether these are all rows that the model was learnt from; else a sample, by which means do not move.
+    /// True if these are all training rows. Otherwise they are a sample, and do not change the means.
     pub complete: bool,
 }
 
-/// What is kept of an output.
+/// Values of a further output at the retained rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptOutput {
-    /// Residuals at the kept rows, `[N']` ([`KeptRows::residuals`]).
+    /// Residuals at the retained rows, `[N']` ([`KeptRows::residuals`]).
     pub residuals: Vec<f64>,
     /// Prior variance of an added basis function ([`KeptRows::prior_variance`]).
     pub prior_variance: f64,
 }
 
 impl KeptRows {
-    /// The rows of output k alone.
+    /// Returns the retained rows with the values of output k alone.
     pub(super) fn output(&self, k: usize) -> KeptRows {
         let mut own = self.clone();
         if let Some(further) = k.checked_sub(1).and_then(|k| self.further.get(k)) {
@@ -74,28 +75,30 @@ impl KeptRows {
     }
 }
 
-/// What does not depend on the rows that are predicted.
+/// Values that do not depend on the rows that are predicted.
 struct Healer<'a> {
     model: &'a Model,
     kept: &'a KeptRows,
     kernel: &'a Kernel,
-    /// The kernel at the kept rows, made ready once.
+    /// The kernel at the retained rows, prepared once.
     at_kept: Fill<'a>,
-    /// 1 / sigma^2.
+    /// Noise precision, 1 / sigma^2.
     beta: f64,
-    /// Columns of the kept rows, [N', M], the bias first if it is in the model, times the posterior's scale and the
-    /// rows' weights; and L, [M, M].
+    /// Columns of the retained rows, [N', M], times the posterior's scale and the rows' weights. The bias comes first
+    /// if it is in the model.
     weighted: Array2<f64>,
+    /// L, [M, M].
     factor: Array2<f64>,
-    /// Residuals by weight, `[N']`.
+    /// Products of residual and weight, `[N']`.
     pull: Array1<f64>,
 }
 
 impl Model {
-    /// Predicts mean and variance, each `[N]`, at rows `x`, `[N, D]`, with the kind of variance asked for.
+    /// Predicts mean and variance, each `[N]`, at rows `x`, `[N, D]`, with the kind of variance requested.
     ///
     /// # Errors
-    /// As [`Model::predict`]; and a healed variance of a model that keeps no rows for it, or under a process prior.
+    /// See [`Model::predict`]. A healed variance is refused if the model retains no rows for it, and under a process
+    /// prior.
     pub fn predict_with(&self, x: ArrayView2<f64>, variance: Variance) -> Result<Prediction> {
         self.check_single()?;
         self.check_rows(x)?;
@@ -108,10 +111,10 @@ impl Model {
 
 impl<'a> Healer<'a> {
     fn new(model: &'a Model) -> Result<Healer<'a>> {
-        let expected = "posterior: the variance under a process prior grows away from the data by itself";
+        let expected = "posterior: under a process prior this variance grows away from the data without healing";
         model.refuse_process("variance", "healed", expected)?;
         let (Some(kept), FittedBasis::Kernel { kernel, .. }) = (&model.kept_rows, &model.expansion.basis) else {
-            let expected = "posterior; for healed, a regression model with a kernel, fitted to keep rows (keep_rows)";
+            let expected = "posterior; healed requires a regression model with a kernel that was fitted with keep_rows";
             return Err(Error::Parameter { name: "variance".into(), found: "healed".into(), expected: expected.into() });
         };
         let posterior = model.posterior()?;
@@ -124,7 +127,7 @@ impl<'a> Healer<'a> {
         }
         let factor = match kept.complete {
             true => posterior.factor(),
-            // The posterior that the sample alone gives: with that of all rows what is left could be negative.
+            // The posterior given the sample alone. With that of all rows the remaining sparsity could be negative.
             false => {
                 let mut half = weighted.clone();
                 half.outer_iter_mut().zip(&kept.weights).for_each(|(mut row, c)| row *= (c * beta).sqrt());
@@ -157,8 +160,8 @@ impl<'a> Healer<'a> {
         Ok(Prediction { mean, model_variance: variance, ..posterior })
     }
 
-    /// Adds to `mean` and `variance`, `[B]`, what the basis function at each of a few scaled rows `x`, `[B, D]`, adds; the
-    /// variance is multiplied by `factor`.
+    /// Adds the contribution of the basis function at each of a few scaled rows `x`, `[B, D]`, to `mean` and
+    /// `variance`, `[B]`. The contribution to the variance is multiplied by `factor`.
     fn heal(&self, x: ArrayView2<f64>, factor: f64, mut mean: ArrayViewMut1<f64>, mut variance: ArrayViewMut1<f64>) {
         let (n, bias) = (x.nrows(), usize::from(self.model.intercept_alpha.is_some()));
         if self.kept.prior_variance == 0.0 {
@@ -179,7 +182,7 @@ impl<'a> Healer<'a> {
         phi.columns_mut().into_iter().zip(scale).for_each(|(mut column, s)| column *= *s);
         let mut v = phi.reversed_axes().as_standard_layout().into_owned();
         linalg::solve_lower_alone(self.factor.view(), v.view_mut());
-        // Of all rows of the tile at once: down a column of one row after another would be slow.
+        // The sums are over all rows of the tile at once, because column by column would be slow.
         let over_columns = |a: &Array2<f64>, b: &Array2<f64>| (a * b).sum_axis(Axis(0));
         let (own_part, cross_part) = (over_columns(&u, &u), over_columns(&u, &v));
         for i in 0..n {
@@ -190,7 +193,8 @@ impl<'a> Healer<'a> {
             let row = x.slice(s![i..=i, ..]);
             self.kernel.block(row, row, itself.view_mut());
             let left = itself[[0, 0]] - cross_part[i];
-            // A sample tells how densely rows lie, but its few residuals, each in the name of others, are noise.
+            // A sample shows how densely rows lie. Its few residuals, each of which stands for many rows, are too noisy
+            // to move the mean.
             if self.kept.complete {
                 mean[i] += left * self.beta * k.dot(&self.pull) / (alpha + sparsity);
             }
@@ -200,8 +204,7 @@ impl<'a> Healer<'a> {
 }
 
 impl Model {
-    /// Fills `out`, `[N, M]`, with the kernel between the centres and rows `x`, `[N, D]`, that are scaled already; the bias is
-    /// left out.
+    /// Fills `out`, `[N, M]`, with the kernel between the centres and scaled rows `x`, `[N, D]`, without the bias.
     fn fill_scaled(&self, x: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
         if let (FittedBasis::Kernel { kernel, centres }, false) = (&self.expansion.basis, self.relevance.is_empty()) {
             kernel.at(centres.view())(x, out);

@@ -1,4 +1,4 @@
-//! Intervals and quantiles of new targets, whatever the likelihood.
+//! Intervals and quantiles of new targets under any likelihood.
 
 use crate::parallel::*;
 use crate::prelude::*;
@@ -11,26 +11,26 @@ use super::{Model, Prediction, Variance, beyond};
 use crate::error::{Error, Result, require};
 use crate::likelihood::Likelihood;
 
-/// A quantile by the smaller of the probabilities on its two sides.
+/// A quantile, stored as the smaller of the probabilities on its two sides.
 #[derive(Debug, Clone, Copy)]
 struct Quantile {
-    /// In (0, 1/2].
+    /// The smaller probability, in (0, 1/2].
     tail: f64,
-    /// Whether that is the probability above it.
+    /// True if `tail` is the probability above the quantile.
     upper: bool,
-    /// The central interval that ends there.
+    /// The central interval that ends at the quantile.
     central: Central,
 }
 
 impl Quantile {
-    /// By the probability `q` below it.
+    /// Returns the quantile with the probability `q` below it.
     fn of(q: f64) -> Result<Quantile> {
         require(q > 0.0 && q < 1.0, || "q".into(), q, "probabilities between 0 and 1, both excluded")?;
         let tail = q.min(1.0 - q);
         Ok(Quantile { tail, upper: q > 0.5, central: Central { inside: (2.0 * q - 1.0).abs(), outside: 2.0 * tail } })
     }
 
-    /// Both ends of the central interval of that probability.
+    /// Returns both ends of the central interval with the probability `level`.
     fn ends(level: f64) -> Result<[Quantile; 2]> {
         require(level > 0.0 && level < 1.0, || "level".into(), level, "a probability between 0 and 1, both excluded")?;
         let (outside, inside) = (1.0 - level, level);
@@ -38,23 +38,23 @@ impl Quantile {
     }
 }
 
-/// The distribution of a new target about its mean.
+/// The distribution of a new target around its mean.
 pub(super) enum Shape {
     Normal,
-    /// Student-t of that many degrees of freedom, with all variance for its squared scale, (M32).
+    /// Student-t with these degrees of freedom, with the sum of all variances as its squared scale, (M32).
     Student(f64),
-    /// Noise that is Student-t of that many degrees of freedom, and a function that is normal, (M76).
+    /// Student-t noise with these degrees of freedom and a normally distributed function, (M76).
     StudentNoise(f64),
     Counts,
 }
 
 impl Model {
-    /// The central interval that a new target is in with probability `level`: its lower and its upper end, `[N]` each, in units
-    /// of the target; by a `prediction` of this model. They are the quantiles (1 - level) / 2 and (1 + level) / 2, see
-    /// [`Model::quantiles`] also for `known`.
+    /// Returns the lower and the upper end, `[N]` each, of the central interval that contains a new target with
+    /// probability `level`. They are in units of the target and come from a `prediction` of this model. They are the
+    /// quantiles (1 - level) / 2 and (1 + level) / 2; see [`Model::quantiles`], for `known` too.
     ///
     /// # Errors
-    /// As [`Model::quantiles`]; a level that is not between 0 and 1.
+    /// Returns the errors of [`Model::quantiles`], and an error if `level` is not between 0 and 1.
     pub fn interval(
         &self,
         prediction: &Prediction,
@@ -65,32 +65,34 @@ impl Model {
         Ok((ends.column(0).to_owned(), ends.column(1).to_owned()))
     }
 
-    /// Quantiles of new targets, [N, Q], in units of the target: what they are below with the probabilities `q`, `[Q]`, by
-    /// a `prediction` of this model. The uncertainty of the function is included, and so is that of the noise
-    /// variance where the variational scheme has learnt it.
+    /// Returns quantiles of new targets, [N, Q], in units of the target, from a `prediction` of this model. A target is
+    /// below them with the probabilities `q`, `[Q]`. They include the uncertainty of the function, and that of the
+    /// noise variance if the variational scheme has learned it.
     ///
-    /// - Gaussian noise: normal; by the variational scheme Student-t, (M32), if it has learnt the noise.
-    /// - Student-t noise: the sum of it and of a normal variable, the function, (M76).
-    /// - Counts: the least whole numbers that are not exceeded with the probabilities `q`, the log rate being normal, (M50).
+    /// - Gaussian noise: normal quantiles. If the variational scheme has learned the noise, they are Student-t, (M32).
+    /// - Student-t noise: quantiles of the sum of this noise and of the normally distributed function, (M76).
+    /// - Counts: the smallest integers that are not exceeded with the probabilities `q`, for a normally distributed log
+    ///   rate, (M50).
     ///
-    /// `known`, `[N]`: what is known of each row. Of counts their exposures, 1 if there are none; of a model that was fitted
-    /// with the noise variance of each row those of these rows, without which the quantiles are those of the function.
-    /// A quantile under Student-t noise of a fraction of a degree of freedom is infinite where it exceeds all numbers.
+    /// `known`, `[N]`, contains what is known about each row. For counts it contains their exposures; without it, each
+    /// is 1. For a model that was fitted with a noise variance for each row, it contains the noise variances of these
+    /// rows. Without it, the quantiles are those of the function. Under Student-t noise with less than 1 degree of
+    /// freedom, a quantile that overflows is infinite.
     ///
     /// # Errors
-    /// A probability that is not between 0 and 1; no model of regression with a posterior; another number of
-    /// known values than rows, ones that are not positive or that the model has no use for; counts beyond the range of
-    /// numbers.
+    /// Returns an error for a probability that is not between 0 and 1, and for a model that is not a regression model
+    /// with a posterior. Known values are refused if their number differs from the number of rows, if one is not
+    /// positive, or if the model does not use them. Counts that overflow are an error.
     pub fn quantiles(&self, prediction: &Prediction, q: &[f64], known: Option<ArrayView1<f64>>) -> Result<Array2<f64>> {
         let quantiles = q.iter().map(|q| Quantile::of(*q)).collect::<Result<Vec<_>>>()?;
         self.find(prediction, &quantiles, known)
     }
 
-    /// Intervals of each output at the rows of `x`, [N, D], `[K]`; of a model of one output its one. See
-    /// [`Model::interval`]; the noise of a row that is `known` is that of each output.
+    /// Returns the interval of each output at the rows of `x`, [N, D]. The list is `[K]`, and has one entry for a model
+    /// of one output. See [`Model::interval`]; the `known` noise variance of a row applies to each output.
     ///
     /// # Errors
-    /// As [`Model::predict_outputs_with`] and [`Model::interval`].
+    /// See [`Model::predict_outputs_with`] and [`Model::interval`].
     pub fn predict_interval(
         &self,
         x: ArrayView2<f64>,
@@ -102,11 +104,11 @@ impl Model {
         predictions.iter().map(|one| self.interval(one, level, known)).collect()
     }
 
-    /// Quantiles of each output at the rows of `x`, [N, D], `[K]` of [N, Q]; of a model of one output its one. See
-    /// [`Model::quantiles`]; the noise of a row that is `known` is that of each output.
+    /// Returns quantiles of each output at the rows of `x`, [N, D]: `[K]` arrays [N, Q], one for a model of one output.
+    /// See [`Model::quantiles`]; the `known` noise variance of a row applies to each output.
     ///
     /// # Errors
-    /// As [`Model::predict_outputs_with`] and [`Model::quantiles`].
+    /// See [`Model::predict_outputs_with`] and [`Model::quantiles`].
     pub fn predict_quantiles(
         &self,
         x: ArrayView2<f64>,
@@ -138,7 +140,7 @@ impl Model {
             let noise = known.map_or(prediction.noise_variance, |noise| noise[n]);
             let mut half = 0.0;
             for (j, out) in row.into_iter().enumerate() {
-                // Both ends of an interval are as far from the mean.
+                // Both ends of an interval have the same distance from the mean.
                 if j == 0 || quantiles[j].central != quantiles[j - 1].central {
                     half = half_width(j, prediction.model_variance[n], noise);
                 }
@@ -163,20 +165,22 @@ impl Model {
         })
     }
 
-    /// Refuses models that are none of regression with noise.
+    /// Returns an error unless the model is a regression model with noise; `what` is what the caller wants of it.
     #[doc(hidden)]
     pub fn check_noisy(&self, what: &str) -> Result<()> {
         match self.noise_variance() {
             Some(_) => Ok(()),
-            None => Err(Error::Targets(format!("{what} of a model that is none of regression with noise"))),
+            None => Err(Error::Targets(format!("{what}: found a model without noise, expected a regression model with noise"))),
         }
     }
 
-    /// Refuses noise variances of single rows, `[N]`, unless the model was fitted with such.
+    /// Checks noise variances of single rows, `[N]`. They are refused unless the model was fitted with one for each
+    /// row.
     pub(super) fn check_noise(&self, noise: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
         let Some(noise) = noise else { return Ok(()) };
         if self.noise_variance() != Some(0.0) {
-            return Err(Error::Targets("noise variances of rows are for models that were fitted with that of each row".into()));
+            let expected = "noise variances of rows require a model that was fitted with a noise variance for each row";
+            return Err(Error::Targets(expected.into()));
         }
         if noise.len() != rows {
             let (expected, found) = (format!("{rows}, one per row"), noise.len().to_string());
@@ -193,8 +197,8 @@ impl Model {
 }
 
 impl Shape {
-    /// What gives half the width of the interval that ends at one of the `quantiles`, by its number and the variances of
-    /// function and noise.
+    /// Returns a function that computes half the width of the interval that ends at one of the `quantiles`. Its
+    /// arguments are the index of the quantile and the variances of function and noise.
     fn half_widths(&self, quantiles: &[Quantile]) -> Box<dyn Fn(usize, f64, f64) -> f64 + Sync> {
         let central = quantiles.iter().map(|quantile| quantile.central);
         let of_deviation = |halves: Vec<f64>| -> Box<dyn Fn(usize, f64, f64) -> f64 + Sync> {
@@ -211,12 +215,12 @@ impl Shape {
     }
 }
 
-/// Fills [N, Q] row by row, on all threads.
+/// Fills `out`, [N, Q], row by row on all threads.
 fn fill(out: &mut Array2<f64>, row: impl Fn(usize, ArrayViewMut1<f64>) + Sync) {
     out.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(n, out)| row(n, out));
 }
 
-/// A quantile of the count of row n.
+/// Returns a quantile of the count of row n.
 fn count(prediction: &Prediction, n: usize, exposure: f64, quantile: Quantile) -> f64 {
     let log_rate = exposure.ln() + prediction.mean[n];
     let new = CountDistribution { log_rate, deviation: prediction.model_variance[n].sqrt() };

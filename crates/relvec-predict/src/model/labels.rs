@@ -1,18 +1,18 @@
-//! Classifiers by regression on the labels of the classes, which have probabilities but no posterior of the weights.
+//! Classifiers by regression on class labels, which have probabilities but no weight posterior.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of a classifier from regression on labels under a process prior, (M80) to (M86), beside its expansion.
+/// Data of a classifier from regression on labels under a process prior, (M80) to (M86), beside its expansion.
 ///
-/// Its probabilities are those of the functions themselves: the link was fitted to left-out rows, which pays for not knowing the
-/// weights. There is nothing to moderate, and no variance.
+/// Its probabilities are computed from the functions alone. The link was fitted to held-out rows, which accounts for
+/// the uncertainty of the weights. There is no variance, and nothing to moderate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelRegression {
-    /// Amplitude of the process over the noise variance of the labels, rho; 0 where the features tell nothing of the classes, and
-    /// their frequencies are predicted.
+    /// Amplitude of the process divided by the noise variance of the labels, rho. It is 0 if the features say nothing
+    /// about the classes; their frequencies are then predicted.
     pub ratio: f64,
-    /// Mean Kullback-Leibler divergence of the probabilities that the centres carry from those of all rows, at left-out rows, in
-    /// nats for each function of the classes, (M85).
+    /// Mean Kullback-Leibler divergence of the probabilities with the chosen centres from those with all rows, at
+    /// held-out rows, in nats per function of the classes, (M85).
     pub divergence: f64,
 }

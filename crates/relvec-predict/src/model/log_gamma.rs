@@ -1,14 +1,15 @@
-//! Sums over the logarithm of a gamma variable, which mix normal distributions into Student's t, and rates into counts.
+//! Sums over the logarithm of a gamma variable. They mix normal distributions into Student's t, and average over rates
+//! of counts.
 
 use crate::prelude::*;
 
-/// Nodes to a standard deviation of the logarithm, or to one unit of it if that is less. The trapezoid rule converges
-/// geometrically for what is smooth and falls on both sides: with 4 nodes its error is below rounding. With half as many
-/// it is 1e-8.
+/// Number of nodes per standard deviation of the logarithm, or per unit of it if that is less. The trapezoid rule
+/// converges geometrically for smooth functions that fall on both sides. Its error is below rounding with 4 nodes, and
+/// 1e-8 with half as many.
 pub(super) const PER_DEVIATION: f64 = 4.0;
 
-/// Nodes d and probabilities of ln(G / a), where G is a gamma variable of shape `a`: as far on both sides of its mode as
-/// the logarithm of its density falls by `fall`.
+/// Returns nodes d and probabilities of ln(G / a), where G is a gamma variable of shape `a`. The nodes extend on both
+/// sides of the mode until the log density has fallen by `fall`.
 pub(super) fn nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
     let mut nodes: Vec<(f64, f64)> = falls(a, fall).map(|(d, fall)| (d, (-fall).exp())).collect();
     let total: f64 = nodes.iter().map(|(_, p)| p).sum();
@@ -16,13 +17,13 @@ pub(super) fn nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
     nodes
 }
 
-/// Nodes with the logarithms of their probabilities, which have digits where the probabilities are below all numbers.
+/// Returns nodes with the logarithms of their probabilities, which are accurate where the probabilities underflow.
 pub(super) fn log_nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
     let log_total = falls(a, fall).map(|(_, fall)| (-fall).exp()).sum::<f64>().ln();
     falls(a, fall).map(|(d, fall)| (d, -fall - log_total)).collect()
 }
 
-/// Nodes in ascending order, and how far the logarithm of the density is below that of the mode there.
+/// Returns the nodes in ascending order, and how far the log density is below that of the mode there.
 fn falls(a: f64, most: f64) -> impl Iterator<Item = (f64, f64)> {
     let step = 1.0 / (PER_DEVIATION * a.max(1.0).sqrt());
     let side = |sign: f64| {
@@ -32,12 +33,12 @@ fn falls(a: f64, most: f64) -> impl Iterator<Item = (f64, f64)> {
     side(-1.0).collect::<Vec<_>>().into_iter().rev().chain([(0.0, 0.0)]).chain(side(1.0))
 }
 
-/// exp(d) - 1 - d, with all its digits where d is small.
+/// Returns exp(d) - 1 - d, accurately for small d too.
 pub(super) fn excess(d: f64) -> f64 {
     if d.abs() > 0.5 {
         return d.exp_m1() - d;
     }
-    // Terms of d^k / k!, 16 of them: what is left out is below rounding.
+    // The series has 16 terms of d^k / k!; the rest is below rounding.
     let series = (3..18).rev().fold(1.0, |sum, k| 1.0 + d / f64::from(k) * sum);
     0.5 * d * d * series
 }
@@ -46,7 +47,8 @@ pub(super) fn excess(d: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Moments of a gamma variable over its shape: mean 1, variance 1 / a; on both sides of every change of method.
+    /// Moments of a gamma variable divided by its shape: mean 1 and variance 1 / a, on both sides of every change of
+    /// method.
     #[test]
     fn nodes_have_the_moments_of_a_gamma_variable() {
         for a in [0.05, 0.5, 0.999, 1.0, 1.5, 30.0, 1e4, 1e9, 1e20] {

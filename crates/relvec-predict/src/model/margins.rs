@@ -1,4 +1,4 @@
-//! What a support vector machine has in place of a posterior: margins, votes, and probabilities by Platt's sigmoid.
+//! Margins of a support vector machine, which has no posterior: votes, and probabilities by Platt's sigmoid.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::multi_class::MultiClass;
 use crate::prelude::*;
 
-/// What is known of a support vector machine beside its expansion.
+/// Data of a support vector machine beside its expansion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Margins {
@@ -18,25 +18,26 @@ pub struct Margins {
     /// The number of classes; `None` for regression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// How more than two classes are modelled: one function for each class, or for each pair k < l in the order
-    /// (0, 1), (0, 2), (1, 2), (0, 3) and so on, positive for l.
+    /// How more than two classes are modelled. There is one function for each class, or one for each pair k < l in the
+    /// order (0, 1), (0, 2), (1, 2), (0, 3) and so on, positive for l.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multi_class: Option<MultiClass>,
     /// The class of each support vector, `[M]`; empty in regression.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vector_classes: Vec<usize>,
-    /// Least value of the dual problem of each function, (M39), `[C]`.
+    /// Minimum of the dual problem of each function, (M39), `[C]`.
     pub objective: Vec<f64>,
-    /// Support vectors inside the margin or on its wrong side: those at the upper bound of their multiplier, for any
+    /// Number of support vectors inside the margin or on its wrong side. Their multiplier is at its upper bound for one
     /// of the functions.
     pub bounded: usize,
-    /// Of each function f the numbers A and B of p = 1 / (1 + exp(A f + B)), (M43), `[C]`; empty without probabilities.
+    /// Parameters A and B of p = 1 / (1 + exp(A f + B)), (M43), for each function f, `[C]`; empty without
+    /// probabilities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sigmoids: Vec<[f64; 2]>,
 }
 
 impl Margins {
-    /// Log probabilities of the classes, [N, K], from the values of the functions, [N, C].
+    /// Returns log probabilities of the classes, [N, K], from the values of the functions, [N, C].
     pub(super) fn log_probability(&self, f: &Array2<f64>) -> Result<Array2<f64>> {
         if self.sigmoids.is_empty() {
             return Err(Error::NoProbability);
@@ -50,7 +51,7 @@ impl Margins {
         Ok(couple(rule, self.classes.unwrap_or(2), &odds.mapv(log_sigmoid)))
     }
 
-    /// Returns the class that the functions of a row, `[F]`, vote for, the first of equals.
+    /// Returns the class that the functions of a row, `[F]`, vote for; the first of equal ones.
     fn class(&self, f: ArrayView1<f64>) -> usize {
         let classes = self.classes.unwrap_or(2);
         match self.multi_class {
@@ -70,31 +71,33 @@ impl Margins {
 }
 
 impl Model {
-    /// Values of the functions at the rows of `x`, [N, C]: of an RVM the posterior means, of a support vector machine
-    /// the distances from the boundary (in the norm of the weights). Positive means the second of two classes.
+    /// Returns the values of the functions at the rows of `x`, [N, D], as [N, C]. For an RVM they are the posterior
+    /// means, for a support vector machine the distances from the boundary (in the norm of the weights). Positive
+    /// values mean the second of two classes.
     ///
     /// # Errors
-    /// Another number of columns than the model's; a value that is not finite; an external kernel.
+    /// Returns an error for another number of columns than the model's, a value that is not finite, or an external
+    /// kernel.
     pub fn decision_function(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         self.check_rows(x)?;
         self.finite_means(x)
     }
 
-    /// Returns the decision function from the values of the basis functions in the model, `[N, M]`: for a kernel that the caller
-    /// computes.
+    /// Returns the decision function, [N, C], from the values of the basis functions in the model, `[N, M]`. It serves
+    /// kernels that the caller computes.
     ///
     /// # Errors
-    /// Another number of columns than there are weights; a value that is not finite.
+    /// Returns an error for another number of columns than there are weights, or a value that is not finite.
     pub fn decision_from_basis(&self, phi: ArrayView2<f64>) -> Result<Array2<f64>> {
         self.check_basis(phi)?;
         self.as_external().finite_means(phi)
     }
 
-    /// The number of the class of each row of `x`, `[N]`: the most probable one, or of a support vector machine the one
-    /// that its functions vote for (the first of several with as many votes).
+    /// Returns the number of the most probable class of each row of `x`, [N, D], as `[N]`. For a support vector machine
+    /// it is the class that its functions vote for, the first of those with equally many votes.
     ///
     /// # Errors
-    /// A model that is no classifier; and as [`Model::decision_function`].
+    /// Returns an error for a model that is not a classifier, and the errors of [`Model::decision_function`].
     pub fn predict_class(&self, x: ArrayView2<f64>) -> Result<Vec<usize>> {
         match &self.margins {
             Some(_) => self.vote(&self.decision_function(x)?),
@@ -105,13 +108,14 @@ impl Model {
         }
     }
 
-    /// The classes that values of the functions of a support vector machine, [N, C], vote for.
+    /// Returns the classes that the values of the functions of a support vector machine, [N, C], vote for.
     ///
     /// # Errors
-    /// A model that is no such classifier; another number of columns.
+    /// Returns an error for a model that is not a support vector classifier, or another number of columns.
     pub fn vote(&self, f: &Array2<f64>) -> Result<Vec<usize>> {
         let margins = self.margins.as_ref().filter(|m| m.classes.is_some());
-        let margins = margins.ok_or_else(|| Error::Targets("votes of a model that is no support vector classifier".into()))?;
+        let expected = "votes: found another model, expected a support vector classifier";
+        let margins = margins.ok_or_else(|| Error::Targets(expected.into()))?;
         if f.ncols() != self.outputs() {
             let (expected, found) = (format!("{} columns", self.outputs()), format!("{} columns", f.ncols()));
             return Err(Error::Shape { what: "values of the functions", expected, found });
@@ -119,7 +123,7 @@ impl Model {
         Ok(f.outer_iter().map(|row| margins.class(row)).collect())
     }
 
-    /// Returns the function values, `[N, F]`, at rows `x`, `[N, D]`; an error if one leaves the range of numbers.
+    /// Returns the function values, `[N, F]`, at rows `x`, `[N, D]`; a value that overflows is an error.
     pub(super) fn finite_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         let f = self.means(x);
         match f.outer_iter().position(|row| row.iter().any(|v| !v.is_finite())) {
@@ -129,7 +133,7 @@ impl Model {
     }
 }
 
-/// Returns the index of the largest entry of `v`, `[K]`, the first of equals.
+/// Returns the index of the largest entry of `v`, `[K]`, the first of equal ones.
 pub(super) fn largest(v: ArrayView1<f64>) -> usize {
     (1..v.len()).fold(0, |best, k| if v[k] > v[best] { k } else { best })
 }

@@ -1,4 +1,4 @@
-//! The trained machine: predict, save, load.
+//! Trained models: prediction, saving and loading.
 
 mod check;
 mod class_precisions;
@@ -58,54 +58,59 @@ pub use self::stored::rows;
 /// Version of the model file that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
 const FORMAT: &str = "relvec-model";
-/// Entries of a tile of basis functions (512 KB), which one thread makes and uses while it is in its cache;
-/// and most rows of a tile.
+/// Largest number of entries of a tile of basis functions (512 KB). One thread computes a tile and uses it while the
+/// tile is in its cache.
 const TILE_ENTRIES: usize = 1 << 16;
+/// Largest number of rows of a tile.
 const TILE_ROWS: usize = 512;
-/// Differences of two features up to here are half the largest number at most, and so are finite.
+/// Largest magnitude of a feature. The difference of two such features is at most half the largest number, and so is
+/// finite.
 const LARGEST_FEATURE: f64 = f64::MAX / 4.0;
-/// What is beyond these is in use.
+/// Magnitude of a weight above which [`InUse::by_weight`] counts its basis function.
 const WEIGHT_IN_USE: f64 = 1e-3;
+/// Well-determinedness above which [`InUse::by_data`] counts a basis function.
 const DETERMINED_IN_USE: f64 = 0.5;
 
-/// What every sparse kernel machine is: y(x) = sum_m w_m k(x, c_m) + w_0, once or once for each class.
+/// The function of a sparse kernel model: y(x) = sum_m w_m k(x, c_m) + w_0, with C such functions if there are several
+/// outputs or classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expansion {
     /// The basis functions.
     pub basis: FittedBasis,
-    /// Weights w_m in units of the target, [M, C]: C = 1 function for regression and two classes; of several
-    /// classes one for each (one-versus-one: for each pair of them).
+    /// Weights w_m in units of the target, [M, C]. Regression with one output and two classes have C = 1 function.
+    /// Several classes have one function each, or one for each pair of classes under one-versus-one.
     #[serde(with = "stored::weights")]
     pub weights: Array2<f64>,
-    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off. Of counts over exposures, in a model with
-    /// a bias, the log of a rate of one count for the mean exposure is added; if the bias was pruned, it alone is left.
+    /// Intercepts w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off. For counts over
+    /// exposures, a model with a bias includes the log of a rate of one count for the mean exposure. If the bias was
+    /// pruned, that log alone is left.
     #[serde(with = "stored::intercept")]
     pub intercept: Vec<f64>,
 }
 
-/// The basis functions that a fit kept.
+/// The basis functions of a fitted model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FittedBasis {
     /// A kernel at centres.
     Kernel {
-        /// The kernel, every parameter a number.
+        /// The kernel, with a number for every parameter.
         kernel: Kernel,
         /// Centres c_m, [M, D], after scaling.
         #[serde(with = "stored::rows")]
         centres: Array2<f64>,
     },
-    /// A kernel at centres that are sparse rows, of a fit to such rows.
+    /// A kernel at centres that are sparse rows. Fits to sparse rows have it.
     Sparse {
-        /// The kernel, every parameter a number.
+        /// The kernel, with a number for every parameter.
         kernel: Kernel,
         /// Centres c_m, [M, D].
         centres: SparseRows,
     },
-    /// Columns of a design matrix that the caller makes; `relevance` holds their numbers.
+    /// Columns of a design matrix that the caller computes; `relevance` contains their numbers.
     Given {},
-    /// A kernel that the caller computes; `relevance` holds training rows.
+    /// A kernel that the caller computes; `relevance` contains numbers of training rows.
     External {
         /// Centres c_m, [M, D]; `None` if the caller gave kernel values only.
         #[serde(with = "stored::optional_rows")]
@@ -113,43 +118,43 @@ pub enum FittedBasis {
     },
 }
 
-/// The weight posterior N(mean, Sigma), and the noise.
+/// The weight posterior N(mean, Sigma) and the noise.
 ///
-/// Sigma = diag(scale) inv(L L') diag(scale), over the bias first (if it is in the model), then the
-/// basis functions in the order of the weights. Kept apart from `scale` so that no unit of the
-/// target takes it out of the range of 64-bit numbers.
+/// Sigma = diag(scale) inv(L L') diag(scale). It covers the bias first (if it is in the model), then the basis
+/// functions in the order of the weights. `scale` is stored apart from L, so that no unit of the target makes Sigma
+/// overflow or underflow.
 ///
-/// Under the softmax of K classes Sigma is that of K - 1 weights for each basis function, all of the first before
-/// all of the second: contrasts of the classes, the mean of classes 0..=r less class r + 1 at unit norm (Helmert's).
-/// The weights of the classes are these contrasts' combinations; what is left over, their sum, is 0. Where each class
-/// has precisions of its own ([`Model::class_alpha`]), Sigma is that of the weights of the classes themselves, as far
-/// as they are in the model, all of the first class before all of the second.
+/// Under the softmax of K classes, each basis function has K - 1 weights in Sigma. All weights of the first contrast
+/// come before all of the second. Contrast r + 1 is the mean of classes 0..=r minus class r + 1, at unit norm (Helmert
+/// contrasts). The weights of the classes are linear combinations of these contrasts and sum to 0. If each class has
+/// its own precisions ([`Model::class_alpha`]), Sigma covers the weights of the classes themselves that are in the
+/// model. All weights of the first class come before all of the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Posterior {
-    /// L, lower triangular, row by row: row i has i + 1 entries; [(K - 1) M, (K - 1) M] under the softmax, or as many
-    /// as there are weights of classes.
+    /// L, lower triangular, row by row: row i has i + 1 entries. Its shape is [M, M], and [(K - 1) M, (K - 1) M] under
+    /// the softmax. With precisions for each class, it has a row for each weight that is in the model.
     pub factor: Vec<Vec<f64>>,
-    /// One per basis function, > 0, in units of its weight.
+    /// Scale of each basis function, `[M]`, > 0, in units of its weight.
     pub scale: Vec<f64>,
-    /// Noise variance in squared units of the target, of Student-t noise its squared scale; 0 where that of each row
-    /// was given; `None` for classification and counts.
+    /// Noise variance in squared units of the target. Student-t noise has its squared scale here. The value is 0 if the
+    /// noise variance of each row was given, and `None` for classification and counts.
     pub noise_variance: Option<f64>,
-    /// Degrees of freedom of Student-t noise; or, where the noise precision has a distribution of its own (the
-    /// variational scheme, noise learnt), of the Student-t distribution that the noise has when the precision is
-    /// integrated out, 2 c + N.
+    /// Degrees of freedom of Student-t noise. If the variational scheme has learned the noise, the noise precision has
+    /// a distribution. Integrating it out gives Student-t noise with 2 c + N degrees of freedom, which are stored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_degrees: Option<f64>,
-    /// What predictive variances, of the noise too, are multiplied by, since cross-validation found them too small;
-    /// `None`: nothing.
+    /// Factor of all predictive variances, those of the noise included. Cross-validation chooses it if it finds the
+    /// variances too small. `None` means 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variance_factor: Option<f64>,
-    /// Whether its curvature is the mean under itself, not that at the mode: see [`PosteriorRule`].
+    /// True if the Hessian is averaged over the posterior instead of being evaluated at the mode: see
+    /// [`PosteriorRule`].
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub averaged: bool,
-    /// Of several outputs: the noise variance of each over that of the first, `[K]`, by which the covariances of its
-    /// weights (and their prior variances 1 / alpha) differ from those of the first too, (M61). Everything else here,
-    /// and [`Model::alpha`], is that of the first. Empty: one output.
+    /// Noise variance of each output divided by that of the first, `[K]`; empty for one output. The covariances of the
+    /// weights and their prior variances 1 / alpha differ by the same ratios, (M61). All other fields, and
+    /// [`Model::alpha`], describe the first output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variance_ratios: Vec<f64>,
 }
@@ -169,113 +174,118 @@ impl Posterior {
     }
 }
 
-/// How features were standardised: (x - mean) / scale, `[D]` each.
+/// Standardisation of the features: (x - mean) / scale, `[D]` each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scaling {
-    /// Subtracted.
+    /// Numbers that are subtracted.
     pub mean: Vec<f64>,
-    /// Divided by, > 0.
+    /// Numbers that the differences are divided by, > 0.
     pub scale: Vec<f64>,
 }
 
-/// A trained sparse kernel machine.
+/// A trained sparse kernel model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The kind of machine: `"rvm"` or `"svm"`.
+    /// The kind of model: `"rvm"` or `"svm"`.
     pub machine: String,
-    /// The likelihood with its settings; a support vector machine has none.
+    /// The likelihood with its settings; `None` for a support vector machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<Likelihood>,
-    /// Name of the inference scheme; a support vector machine has none.
+    /// Name of the inference scheme; `None` for a support vector machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference: Option<String>,
     /// Names of the features, `[D]`; empty if the caller gave none.
     pub features: Vec<String>,
-    /// How the columns of a table become the features, if they do not stand in it as they are; `predict` takes the features.
+    /// Rule that makes the features from the columns of a table; `None` if the columns are the features. `predict`
+    /// takes the features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
-    /// Name of the target, if the caller gave one.
+    /// Name of the target; `None` if the caller gave none.
     pub target: Option<String>,
     /// Names of several targets, `[K]`; empty if the caller gave none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
     /// Names of the classes in the order of their numbers; empty for regression.
     pub classes: Vec<Label>,
-    /// Shares of the classes among the rows learnt from, by their weights, `[K]`: what the probabilities take for priors. Of
-    /// a support vector machine without the weights of classes, of which its sigmoids know nothing. Empty for regression,
-    /// for members of a committee, and in files from before they were kept.
+    /// Shares of the classes among the training rows, by their weights, `[K]`: the prior probabilities that the class
+    /// probabilities contain. For a support vector machine the class weights are not included, because its sigmoids do
+    /// not use them. Empty for regression, for the binary models of a committee, and in files that older versions
+    /// wrote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_frequencies: Vec<f64>,
-    /// Standardisation of the features, undone by nobody: raw rows go into `predict`.
+    /// Standardisation that `predict` applies to raw rows; `None` if the features are used as they are.
     pub scaling: Option<Scaling>,
-    /// D, the number of columns that `predict` expects.
+    /// D, the number of columns that `predict` requires.
     pub n_features: usize,
-    /// Rows of the training table.
+    /// Number of rows of the training table.
     pub n_rows: usize,
-    /// Training rows (0-based) that are centres, or columns of the given design matrix, `[M]`; ascending
-    /// (with an external kernel in the order of the caller's columns).
+    /// Numbers (0-based) of the training rows that are centres, or of the columns of the given design matrix, `[M]`.
+    /// They ascend; with an external kernel they are in the order of the caller's columns.
     pub relevance: Vec<usize>,
     /// The expansion.
     pub expansion: Expansion,
-    /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them; under the
-    /// softmax each that of the weights of all classes, or the least of those in `class_alpha`. Of a committee none:
-    /// its members have them; of a support vector machine, and under a process prior, none (classes included).
+    /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of the weights. Under
+    /// the softmax each is the precision of the weights of all classes, or the smallest one in `class_alpha`. Empty for
+    /// a committee, whose binary models have their own, for a support vector machine, under a process prior, and for
+    /// regression on labels.
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
-    /// Under the softmax with a precision for each class: those of the bias (if it is in the model), then of the basis
-    /// functions, of each class; `None` where the weight is not in the model. Empty: the classes share them.
+    /// Precision of each weight under the softmax with per-class precisions. Rows are the bias (if it is in the model)
+    /// and the basis functions; columns are the classes. `None` marks a weight that is not in the model. Empty if the
+    /// classes share their precisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_alpha: Vec<Vec<Option<f64>>>,
-    /// What each feature moves in the kernel, (M37): shares of 1, `[D]`; empty unless the kernel has a gamma for each.
+    /// Share of each feature in the variation of the kernel, (M37), `[D]`, summing to 1. Empty unless the kernel has
+    /// one gamma per feature.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feature_relevance: Vec<f64>,
-    /// Whether the centres are no training rows: the gradient of the evidence has moved them, and `relevance` counts
-    /// those it moved.
+    /// True if the gradient of the evidence has moved the centres, so that they are not training rows. `relevance` then
+    /// numbers the centres that were moved.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub learned_centres: bool,
-    /// Whether the fit saw signs that the model interpolates its training rows, see
-    /// `Report::interpolation` of the crate `relvec`: its intervals are then too narrow. Files from before they were
-    /// looked for have `false`.
+    /// True if the fit found signs that the model interpolates its training rows; its intervals are then too narrow.
+    /// See `Report::interpolation` of the crate `relvec`. Files written before this check existed have `false`.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub interpolates: bool,
-    /// The posterior; a committee (its members have theirs), a support vector machine and a classifier from regression on labels
-    /// have none.
+    /// The weight posterior. `None` for a committee, whose binary models have their own, for a support vector machine,
+    /// and for a classifier from regression on labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posterior: Option<Posterior>,
-    /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target; of the
-    /// variational scheme the lower bound on it, of a committee the sum of its members'; a support vector machine has
-    /// none.
+    /// Log evidence (log marginal likelihood) in nats, with all constants, for targets in their own units. The
+    /// variational scheme has its lower bound here, and a committee the sum over its binary models. `None` for a
+    /// support vector machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_evidence: Option<f64>,
-    /// How the fit ended.
+    /// Reason why the fit ended.
     pub status: Status,
-    /// Iterations done.
+    /// Number of iterations of the fit.
     pub iterations: usize,
-    /// Classifiers of two classes that decide between more of them together.
+    /// Binary models that together decide between more than two classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committee: Option<Committee>,
-    /// What a support vector machine has in place of a posterior.
+    /// Margins of a support vector machine, which has no posterior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margins: Option<Margins>,
-    /// The variance that predictions have.
+    /// The kind of variance that predictions have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub variance: Variance,
-    /// The process prior of the weights, which then have no precisions of their own: `alpha` is empty, and that of the bias,
-    /// whose prior is flat, is 0. The log evidence is that of the process with FITC's diagonal, (M72), which is not to be compared
-    /// with that of a model with precisions.
+    /// The process prior of the weights, which then have no precisions of their own. `alpha` is empty, and the
+    /// precision of the bias, whose prior is flat, is 0. The log evidence is that of the process with FITC's diagonal,
+    /// (M72). It cannot be compared with that of a model with precisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessPrior>,
-    /// What a classifier from regression on labels has in place of a posterior. Its log evidence is the log probability of the
-    /// classes of left-out rows, (M82), which is not to be compared with that of a model with precisions.
+    /// Regression on labels, which has no posterior. The log evidence of such a classifier is the log probability of
+    /// the classes of held-out rows, (M82). It cannot be compared with that of a model with precisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelRegression>,
-    /// Training rows that a healed variance needs, if they were to be kept.
+    /// Training rows that a healed variance needs; `None` if the fit did not retain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_rows: Option<KeptRows>,
-    /// Sums over the training rows, if they were to be kept: rows can then be added without these.
+    /// Sums over the training rows; `None` if the fit did not retain them. With them, rows can be added to the model
+    /// without the training rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<KeptStatistics>,
 }
@@ -284,39 +294,41 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// How many basis functions matter, the bias left out, where weights of no use stay in the model as they do in
-/// the variational scheme.
+/// Numbers of basis functions that matter, without the bias. The variational scheme prunes nothing, so that weights of
+/// no use stay in its models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InUse {
-    /// Mean weights beyond 1e-3, in units of the target: the rule of Bishop & Tipping (2000).
+    /// Number of mean weights beyond 1e-3, in units of the target: the rule of Bishop & Tipping (2000).
     pub by_weight: usize,
-    /// Weights of which the data say more than their prior, gamma_i > 1/2; it does not depend on any units.
+    /// Number of weights that the data determine more than the prior, gamma_i > 1/2. It does not depend on any units.
     pub by_data: usize,
 }
 
-/// Predictions of a regression model, one per row; or of the latent function of a classifier, or of the log rate of counts.
+/// Predictions of a regression model, of the latent function of a classifier, or of the log rate of counts. Arrays have
+/// one entry per row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// phi'mu, `[N]`, in units of the target.
     pub mean: Array1<f64>,
-    /// phi'Sigma phi, `[N]`: variance from not knowing the weights, under a process prior with its residual; like that of the
-    /// noise times [`Posterior::variance_factor`], if there is one.
+    /// Variance from the uncertainty of the weights, phi'Sigma phi, `[N]`. Under a process prior the residual variance
+    /// is included. It is multiplied by [`Posterior::variance_factor`], if there is one.
     pub model_variance: Array1<f64>,
-    /// Variance of the noise, of Student-t noise its squared scale; 0 for classification, for counts, and where the
-    /// noise of each training row was given, for that of a new row is the caller's to add.
+    /// Noise variance, multiplied by [`Posterior::variance_factor`] too; for Student-t noise its squared scale. It is 0
+    /// for classification, for counts, and if the noise of each training row was given. In the last case, the caller
+    /// adds the noise variance of a new row.
     pub noise_variance: f64,
-    /// See [`Posterior::noise_degrees`]: the target is then about Student-t with these degrees of freedom, the mean
-    /// for location, and the square root of [`Prediction::variance`] for scale, (M32).
+    /// Degrees of freedom, see [`Posterior::noise_degrees`]. The target is then approximately Student-t with these
+    /// degrees of freedom, location `mean`, and the square root of [`Prediction::variance`] as scale, (M32).
     pub noise_degrees: Option<f64>,
 }
 
 impl Prediction {
-    /// Noise and model variance summed, `[N]`.
+    /// Returns the sum of noise and model variance, `[N]`.
     pub fn variance(&self) -> Array1<f64> {
         &self.model_variance + self.noise_variance
     }
 
-    /// Log odds of the second class, from the latent function of a classifier, `[N]`.
+    /// Returns the log odds of the second class, `[N]`, from the latent function of a classifier.
     pub fn log_odds(&self, moderation: Moderation) -> Array1<f64> {
         match moderation {
             Moderation::PlugIn => self.mean.clone(),
@@ -324,14 +336,15 @@ impl Prediction {
         }
     }
 
-    /// Class probabilities from the latent function of a classifier, [N, 2], columns in the order of
-    /// the classes.
+    /// Returns class probabilities, [N, 2], from the latent function of a classifier. Columns are in the order of the
+    /// classes.
     pub fn probability(&self, moderation: Moderation) -> Array2<f64> {
         let f = self.log_odds(moderation);
         Array2::from_shape_fn((f.len(), 2), |(i, k)| sigmoid(if k == 0 { -f[i] } else { f[i] }))
     }
 
-    /// Log predictive density of targets `t`, `[N]`, in nats: normal, or Student-t by [`Prediction::noise_degrees`].
+    /// Returns log predictive densities of targets `t`, `[N]`, in nats: normal, or Student-t with
+    /// [`Prediction::noise_degrees`].
     pub fn log_density(&self, t: ArrayView1<f64>) -> Array1<f64> {
         let variance = self.variance();
         let square = (&t - &self.mean).mapv(|r| r * r) / &variance;
@@ -342,26 +355,26 @@ impl Prediction {
         square.mapv_into(shape) - variance.mapv_into(|v| 0.5 * v.ln())
     }
 
-    /// Square root of [`Prediction::variance`], `[N]`; under Student-t noise a scale, not a standard deviation: see
-    /// [`Prediction::deviation`].
+    /// Returns the square root of [`Prediction::variance`], `[N]`. Under Student-t noise it is a scale, not a standard
+    /// deviation: see [`Prediction::deviation`].
     pub fn std(&self) -> Array1<f64> {
         self.variance().mapv(f64::sqrt)
     }
 }
 
 impl Prediction {
-    /// Standard deviation of a new target under Student-t noise, `[N]`: the noise variance is degrees / (degrees - 2)
-    /// of its squared scale, and infinite for 2 degrees or fewer.
+    /// Returns the standard deviation of a new target under Student-t noise, `[N]`. The noise variance is degrees /
+    /// (degrees - 2) times its squared scale, and infinite for 2 degrees or fewer.
     pub fn deviation(&self) -> Array1<f64> {
         self.model_variance.mapv(|v| (v + self.student_variance()).sqrt())
     }
 
-    /// The variance of Student-t noise.
+    /// Returns the variance of Student-t noise.
     #[doc(hidden)]
     pub fn student_variance(&self) -> f64 {
         match self.noise_degrees {
             Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0) * self.noise_variance,
-            // Without noise its tails are no matter, however wide.
+            // Noise of scale 0 has no variance, however few its degrees of freedom.
             Some(_) if self.noise_variance > 0.0 => f64::INFINITY,
             Some(_) => 0.0,
             None => self.noise_variance,
@@ -369,21 +382,21 @@ impl Prediction {
     }
 }
 
-/// How class probabilities treat the uncertainty of the weights.
+/// How class probabilities account for the uncertainty of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Moderation {
-    /// Averaged over the weight posterior by MacKay's approximation,
-    /// sigmoid(m / sqrt(1 + pi v / 8)); within 0.018 of the integral. Of several classes, (M31), p_k is
-    /// 1 / sum_l exp(-(m_k - m_l) / sqrt(1 + pi v_kl / 8)), normalised, v_kl the variance of f_k - f_l.
+    /// Averaged over the weight posterior by MacKay's approximation, sigmoid(m / sqrt(1 + pi v / 8)), which is within
+    /// 0.018 of the integral. For several classes, p_k is 1 / sum_l exp(-(m_k - m_l) / sqrt(1 + pi v_kl / 8)),
+    /// normalised, where v_kl is the variance of f_k - f_l, (M31).
     #[default]
     Posterior,
-    /// At the posterior mean: sigmoid(m).
+    /// Evaluated at the posterior mean: sigmoid(m).
     PlugIn,
 }
 
 impl Model {
-    /// A `machine` ("rvm" or "svm") that is an expansion in `n_features` features, learnt from `n_rows` rows, and nothing else yet: it
-    /// has no names, no scaling, no posterior and no relevance vectors.
+    /// Returns a model of kind `machine` ("rvm" or "svm") with this expansion in `n_features` features, learned from
+    /// `n_rows` rows. All else is empty: it has no names, no scaling, no posterior and no relevance vectors.
     pub fn of_expansion(machine: &str, expansion: Expansion, n_features: usize, n_rows: usize) -> Model {
         Model {
             machine: machine.into(),
@@ -420,27 +433,28 @@ impl Model {
         }
     }
 
-    /// Mean and variance at the rows of `x`, [N, D] (or [N, P] columns of a given design matrix, of
-    /// which only those in the model are read).
+    /// Predicts mean and variance at the rows of `x`, [N, D]. For a given design matrix `x` is [N, P], and only the
+    /// columns in the model are read.
     ///
     /// # Errors
-    /// Another number of columns than the model's; a value that is not finite; an external kernel; a model
-    /// of more than two classes, which has more than one function; a support vector machine, or a classifier from regression on
-    /// labels, which have no posterior.
+    /// Returns an error if the number of columns differs from the model's, if a value is not finite, or if the kernel
+    /// is external. A model of more than two classes has several functions and is refused. Support vector machines and
+    /// classifiers from regression on labels are refused as well, because they have no posterior.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
         self.predict_with(x, self.variance)
     }
 
-    /// The mean alone, `[N]`, without the variance, which costs far more; that of the posterior, see [`Variance`].
+    /// Predicts the mean alone, `[N]`, at rows `x`, `[N, D]`, without the far more expensive variance. It is the mean
+    /// of the posterior, see [`Variance`].
     ///
     /// # Errors
-    /// As [`Model::predict`], but a support vector machine has its one function.
+    /// See [`Model::predict`]. A support vector machine with one function is allowed here.
     pub fn predict_mean(&self, x: ArrayView2<f64>) -> Result<Array1<f64>> {
         self.check_single()?;
         Ok(self.function_means(x)?.remove_axis(Axis(1)))
     }
 
-    /// Means of all functions, [N, C].
+    /// Returns the means of all functions, [N, C], at rows `x`, [N, D].
     fn function_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         self.check_rows(x)?;
         let mut mean = Array2::zeros((x.nrows(), self.outputs()));
@@ -458,7 +472,7 @@ impl Model {
         Ok(mean)
     }
 
-    /// The number of functions, C.
+    /// Returns C, the number of functions.
     pub fn outputs(&self) -> usize {
         self.expansion.intercept.len()
     }
@@ -474,7 +488,7 @@ impl Model {
         }
     }
 
-    /// Checks rows to predict, `[N, D]`: D features as the model has, finite where it uses them.
+    /// Checks rows to predict, `[N, D]`: D is the model's number of features, and the features that it uses are finite.
     #[doc(hidden)]
     pub fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
         if x.ncols() != self.n_features {
@@ -497,12 +511,12 @@ impl Model {
         }
     }
 
-    /// Mean and variance from the values of the basis functions in the model, [N, M], without the
-    /// bias: for a kernel that the caller computes.
+    /// Predicts mean and variance from the values of the basis functions in the model, [N, M], without the bias. It
+    /// serves kernels that the caller computes.
     ///
     /// # Errors
-    /// Another number of columns than there are weights; a value that is not finite; a process prior, whose variance needs the
-    /// kernel.
+    /// Returns an error if the number of columns differs from the number of weights, or if a value is not finite. A
+    /// process prior is refused, because its variance needs the kernel.
     pub fn predict_from_basis(&self, phi: ArrayView2<f64>) -> Result<Prediction> {
         self.check_single()?;
         self.check_basis(phi)?;
@@ -510,13 +524,14 @@ impl Model {
         self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
     }
 
-    /// This model for rows that are the values of its basis functions, [N, M], without the bias: for a kernel that
-    /// the caller computes.
+    /// Returns a copy of the model for rows that are the values of its basis functions, [N, M], without the bias. It
+    /// serves kernels that the caller computes.
     pub fn on_basis(&self) -> Model {
         self.on_columns_of(&self.relevance)
     }
 
-    /// Returns a copy of the model for a table with a column for each of `all` relevance vectors, its own among them.
+    /// Returns a copy of the model for a table with one column for each of `all` relevance vectors, which include its
+    /// own.
     fn on_columns_of(&self, all: &[usize]) -> Model {
         let expansion = Expansion { basis: FittedBasis::Given {}, ..self.expansion.clone() };
         let places: BTreeMap<usize, usize> = all.iter().enumerate().map(|(place, row)| (*row, place)).collect();
@@ -554,13 +569,14 @@ impl Model {
         check_finite("values of the basis functions", phi, 0..m)
     }
 
-    /// Rows of a tile.
+    /// Returns the number of rows of a tile.
     #[doc(hidden)]
     pub fn tile_rows(&self) -> usize {
         (TILE_ENTRIES / (self.relevance.len() + 1)).clamp(16, TILE_ROWS)
     }
 
-    /// Predictions of the one function; `make` makes the basis functions of a tile of rows, [B, M], without the bias.
+    /// Predicts the one function of the model; `make` computes the basis functions of a tile of rows, [B, M], without
+    /// the bias.
     fn predict_tiles(&self, x: ArrayView2<f64>, make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync) -> Result<Prediction> {
         let (mean, mut model_variance) = self.moments(x, make)?;
         let mean = mean.remove_axis(Axis(1));
@@ -571,7 +587,7 @@ impl Model {
         Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: posterior.noise_degrees })
     }
 
-    /// Means of all functions, [N, C], and the variance of the first by the posterior, `[N]`.
+    /// Returns the means of all functions, [N, C], and the posterior variance of the first, `[N]`.
     fn moments(
         &self,
         x: ArrayView2<f64>,
@@ -605,7 +621,7 @@ impl Model {
         Ok((mean, variance))
     }
 
-    /// Means of a tile of rows, [B, C], from its basis functions without the bias.
+    /// Computes the means of a tile of rows, [B, C], from its basis functions without the bias, [B, M].
     fn tile_means(&self, phi: ArrayViewMut2<f64>, mut mean: ArrayViewMut2<f64>) {
         match self.outputs() {
             1 => {
@@ -619,7 +635,7 @@ impl Model {
         mean += &ArrayView1::from(&self.expansion.intercept);
     }
 
-    /// The kernel, every parameter a number; `None` for a given design matrix or an external kernel.
+    /// Returns the kernel, with a number for every parameter; `None` for a given design matrix or an external kernel.
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.expansion.basis {
             FittedBasis::Kernel { kernel, .. } | FittedBasis::Sparse { kernel, .. } => Some(kernel),
@@ -627,23 +643,25 @@ impl Model {
         }
     }
 
-    /// Noise standard deviation in units of the target; `None` for classification and support vector machines.
+    /// Returns the noise standard deviation in units of the target; `None` for classification and support vector
+    /// machines.
     pub fn noise_std(&self) -> Option<f64> {
         self.noise_variance().map(f64::sqrt)
     }
 
-    /// Its square.
+    /// Returns the noise variance in squared units of the target; `None` for classification and support vector
+    /// machines.
     pub fn noise_variance(&self) -> Option<f64> {
         self.posterior.as_ref().and_then(|p| p.noise_variance)
     }
 
-    /// What variances are multiplied by.
+    /// Returns the factor of all variances, 1 if there is none.
     #[doc(hidden)]
     pub fn variance_factor(&self) -> f64 {
         self.posterior.as_ref().and_then(|p| p.variance_factor).unwrap_or(1.0)
     }
 
-    /// Degrees of freedom of the noise, see [`Posterior::noise_degrees`].
+    /// Returns the degrees of freedom of the noise, see [`Posterior::noise_degrees`].
     pub fn noise_degrees(&self) -> Option<f64> {
         self.posterior.as_ref().and_then(|p| p.noise_degrees)
     }
@@ -653,8 +671,9 @@ impl Model {
         self.posterior.as_ref().ok_or(Error::NoPosterior)
     }
 
-    /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M]; under the softmax of
-    /// the contrasts, or of the weights of the classes, see [`Posterior`]. Empty where there is no posterior.
+    /// Returns the posterior covariance of the weights, the bias (if it is in the model) first, [M, M]. Under the
+    /// softmax it is that of the contrasts, or of the weights of the classes, see [`Posterior`]. It is empty if there
+    /// is no posterior.
     pub fn weight_covariance(&self) -> Array2<f64> {
         let Some(posterior) = &self.posterior else { return Array2::zeros((0, 0)) };
         let scale: Array1<f64> = self.present().concat().into_iter().map(|i| posterior.scale[i]).collect();
@@ -663,9 +682,10 @@ impl Model {
         half.t().dot(&half)
     }
 
-    /// gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, the bias left out: how far the data
-    /// determine a weight, from 0 (its prior alone does) to 1. Under a process prior 1 / alpha_i is the prior variance of the
-    /// weight. Under the softmax the mean of its weights; of a committee and of a support vector machine none.
+    /// Returns gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, without the bias. It says how well
+    /// the data determine a weight, from 0 (the prior alone does) to 1. Under a process prior, 1 / alpha_i is the prior
+    /// variance of the weight. Under the softmax it is the mean over the weights of a basis function. It is empty for a
+    /// committee and for a support vector machine.
     pub fn well_determined(&self) -> Vec<f64> {
         let skip = usize::from(self.intercept_alpha.is_some());
         if self.process.is_some() {
@@ -685,7 +705,8 @@ impl Model {
         sums.iter().zip(&counts).skip(skip).map(|(sum, count)| sum / f64::from((*count).max(1))).collect()
     }
 
-    /// How many basis functions matter; of a committee how many different ones matter to any of its members.
+    /// Returns how many basis functions matter. For a committee, a basis function is counted once if it matters to any
+    /// binary model.
     pub fn in_use(&self) -> InUse {
         let weighty = |row: ArrayView1<f64>| row.iter().any(|v| v.abs() > WEIGHT_IN_USE);
         let determined = |model: &Model| {
@@ -699,7 +720,7 @@ impl Model {
         InUse { by_weight: self.expansion.weights.outer_iter().filter(|row| weighty(*row)).count(), by_data }
     }
 
-    /// What makes the basis functions at raw rows, [B, M], without the bias.
+    /// Returns the function that computes the basis functions at raw rows, [B, D], without the bias: [B, M].
     #[doc(hidden)]
     pub fn maker(&self) -> Fill<'_> {
         match &self.expansion.basis {
@@ -708,7 +729,7 @@ impl Model {
                     target.assign(&rows.column(*column));
                 }
             }),
-            // An empty list of centres has lost its width, and there is nothing to fill.
+            // An empty list of centres has no number of features, and there is nothing to fill.
             FittedBasis::Kernel { .. } if self.relevance.is_empty() => Box::new(|_, _| {}),
             FittedBasis::Kernel { kernel, centres } => {
                 let fill = kernel.at(centres.view());
@@ -730,7 +751,8 @@ impl Model {
         }
     }
 
-    /// Values of the basis functions at sparse rows `x`, [N, D], without the bias: [N, M]. [`Model::on_basis`] predicts from them.
+    /// Returns the values of the basis functions at sparse rows `x`, [N, D], without the bias: [N, M].
+    /// [`Model::on_basis`] predicts from them.
     ///
     /// ```
     /// # use relvec_predict::{Model, Result, SparseRows, ndarray::Array2};
@@ -740,7 +762,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Another number of columns than the model's; a value that is not finite; an external kernel.
+    /// Returns an error if the number of columns differs from the model's, if a value is not finite, or if the kernel
+    /// is external.
     pub fn basis_values(&self, x: &SparseRows) -> Result<Array2<f64>> {
         self.check_rows(ArrayView2::from_shape((0, x.ncols()), &[]).expect("no numbers are enough for no rows"))?;
         check_sparse("rows to predict", x)?;
@@ -765,7 +788,7 @@ impl Model {
         Ok(out)
     }
 
-    /// The model file: JSON with the format version and a checksum.
+    /// Returns the text of the model file: JSON with the format version and a checksum.
     pub fn to_json(&self) -> Result<String> {
         let (body, checksum) = self.summed()?;
         Ok(format!(
@@ -773,24 +796,25 @@ impl Model {
         ))
     }
 
-    /// The checksum of the model file, eight hexadecimal digits: what says that an exported model is this one.
+    /// Returns the checksum of the model file, eight hexadecimal digits. An exported model has it, so that it can be
+    /// matched with its model file.
     pub fn checksum(&self) -> Result<String> {
         Ok(self.summed()?.1)
     }
 
-    /// The model as JSON, and its checksum.
+    /// Returns the model as JSON, and its checksum.
     fn summed(&self) -> Result<(String, String)> {
         let body = serde_json::to_string(self).map_err(|e| Error::ModelFile(e.to_string()))?;
         let checksum = format!("{:08x}", crc32fast::hash(body.as_bytes()));
         Ok((body, checksum))
     }
 
-    /// Reads what [`Model::to_json`] wrote; every number comes back bit for bit.
+    /// Reads a model from the text that [`Model::to_json`] wrote. Every number is restored bit for bit.
     ///
     /// # Errors
-    /// [`Error::ModelFile`] says where and what: not a model file, a newer version, cut off, altered; or contents that no fit
-    /// leaves behind, by their place in the JSON, what was found and what was expected. A model that comes back predicts
-    /// finite numbers for finite rows, or says that they leave the range of the numbers.
+    /// [`Error::ModelFile`] names the place in the JSON, the value found and the value expected. The text is refused if
+    /// it is not a model file, has a newer version, is cut off or was altered, or if its contents cannot come from a
+    /// fit. A model that was read predicts finite numbers for finite rows, or returns an error if they overflow.
     pub fn from_json(text: &str) -> Result<Model> {
         let fail = |problem: String| Error::ModelFile(problem);
         let file: serde_json::Value = serde_json::from_str(text).map_err(|e| {
@@ -823,7 +847,7 @@ impl Model {
         if let FittedBasis::Kernel { centres, .. } | FittedBasis::External { centres: Some(centres) } = &mut model.expansion.basis
             && centres.nrows() == 0
         {
-            // A list of no rows does not say how long they are.
+            // A list of no rows does not state their length.
             *centres = Array2::from_shape_vec((0, model.n_features), vec![]).map_err(|e| fail(e.to_string()))?;
         }
         if model.expansion.weights.nrows() == 0 {
@@ -833,8 +857,10 @@ impl Model {
     }
 }
 
-/// Refuses predictions that have left the range of numbers: `mean`, `[N]`, and the variance of the model, `[N]`, with that of the
-/// noise.
+/// Checks that predictions are finite: `mean`, `[N]`, and the sum of the model variance, `[N]`, and the noise variance.
+///
+/// # Errors
+/// [`Error::Overflow`] names the first row whose prediction is not finite.
 pub fn check_predicted(mean: ArrayView1<f64>, variance: Option<(ArrayView1<f64>, f64)>) -> Result<()> {
     let bad = |v: ArrayView1<f64>, more: f64| v.iter().position(|v| !(v + more).is_finite());
     match bad(mean, 0.0).into_iter().chain(variance.and_then(|(v, noise)| bad(v, noise))).min() {
@@ -843,7 +869,7 @@ pub fn check_predicted(mean: ArrayView1<f64>, variance: Option<(ArrayView1<f64>,
     }
 }
 
-/// Refuses log probabilities, `[N, K]`, that are NaN.
+/// Checks that no log probability, `[N, K]`, is NaN.
 fn check_log_probability(log_probability: &Array2<f64>) -> Result<()> {
     match log_probability.outer_iter().position(|row| row.iter().any(|v| v.is_nan())) {
         Some(row) => Err(beyond(row)),
@@ -851,21 +877,21 @@ fn check_log_probability(log_probability: &Array2<f64>) -> Result<()> {
     }
 }
 
-/// The error that the prediction of a row, counted from 0, is no number.
+/// Returns the error for a row (0-based) whose prediction is not a finite number.
 pub fn beyond(row: usize) -> Error {
     Error::Overflow { what: format!("the prediction of row {row}") }
 }
 
 impl Scaling {
-    /// Mean and standard deviation (divisor N) of each column of `x`, [N, D], by weight; 1 for a
-    /// constant column.
+    /// Returns the weighted mean and standard deviation (divisor N) of each column of `x`, [N, D]. A constant column
+    /// has scale 1.
     pub fn of(x: ArrayView2<f64>, weights: Option<&[f64]>) -> Scaling {
         let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
         let total: f64 = (0..x.nrows()).map(weight).sum();
         let mut mean = Vec::new();
         let mut scale = Vec::new();
         for column in x.axis_iter(Axis(1)) {
-            // Scaled by the largest entry first, so that squares neither overflow nor vanish.
+            // Entries are first divided by the largest one, so that squares neither overflow nor underflow.
             let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
             let unit = if largest > 0.0 { largest } else { 1.0 };
             let m = column.iter().enumerate().map(|(i, v)| weight(i) * (v / unit)).sum::<f64>() / total;
@@ -878,7 +904,7 @@ impl Scaling {
         Scaling { mean, scale }
     }
 
-    /// (x - mean) / scale for each row of `x`, [N, D].
+    /// Returns (x - mean) / scale for each row of `x`, [N, D].
     pub fn apply(&self, x: ArrayView2<f64>) -> Array2<f64> {
         let mut out = x.as_standard_layout().into_owned();
         for mut row in out.outer_iter_mut() {
@@ -890,8 +916,10 @@ impl Scaling {
     }
 }
 
-/// Checks features `x`, `[N, D]`, of which a kernel takes differences: the first entry that is not finite, or too large to be
-/// subtracted from another, is an error.
+/// Checks features `x`, `[N, D]`, of which a kernel takes differences.
+///
+/// # Errors
+/// Returns an error for the first entry that is not finite, or that is too large to be subtracted from another one.
 pub fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
     check_finite(what, x, 0..x.ncols())?;
     match x.indexed_iter().find(|(_, v)| v.abs() > LARGEST_FEATURE) {
@@ -902,7 +930,8 @@ pub fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
     }
 }
 
-/// Checks the features of sparse rows, of which a kernel takes differences: finite, and small enough to be subtracted.
+/// Checks the features of sparse rows, of which a kernel takes differences. Each must be finite and small enough to be
+/// subtracted.
 pub fn check_sparse(what: &'static str, x: &SparseRows) -> Result<()> {
     for (row, entries) in x.iter().enumerate() {
         for (column, value) in entries.iter() {
@@ -918,7 +947,7 @@ pub fn check_sparse(what: &'static str, x: &SparseRows) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first entry in the listed columns of `x`, `[N, D]`, that is not finite, as an error.
+/// Checks that the entries of `x`, `[N, D]`, in the listed columns are finite. The error names the first that is not.
 pub fn check_finite(what: &'static str, x: ArrayView2<f64>, columns: impl Iterator<Item = usize> + Clone) -> Result<()> {
     for (row, values) in x.outer_iter().enumerate() {
         if let Some(column) = columns.clone().find(|c| !values[*c].is_finite()) {

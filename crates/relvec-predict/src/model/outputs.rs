@@ -1,4 +1,4 @@
-//! Several outputs of one regression model: the same basis functions, weights and noise of each one's own.
+//! Several outputs of one regression model, which share the basis functions. Each output has its own weights and noise.
 
 use ndarray::{Array2, ArrayView2, Axis};
 
@@ -7,24 +7,24 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 impl Model {
-    /// Whether the model is of several real outputs (and not of several classes).
+    /// Returns true if the model has several real outputs, not several classes.
     pub fn has_several_outputs(&self) -> bool {
         self.posterior.as_ref().is_some_and(|posterior| !posterior.variance_ratios.is_empty())
     }
 
-    /// Predictions of each output at the rows of `x`, [N, D], `[K]`; of a model of one output its one.
+    /// Predicts each output at the rows of `x`, [N, D]. The list is `[K]`, and has one entry for a model of one output.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// See [`Model::predict`].
     pub fn predict_outputs(&self, x: ArrayView2<f64>) -> Result<Vec<Prediction>> {
         self.predict_outputs_with(x, self.variance)
     }
 
-    /// Predicts each output at rows `x`, `[N, D]`, with the kind of variance asked for: a mean and a variance, `[N]`, per output.
-    /// A healed variance is computed for each output by itself.
+    /// Predicts each output at rows `x`, `[N, D]`, with the kind of variance requested: a mean and a variance, `[N]`,
+    /// per output. A healed variance is computed for each output separately.
     ///
     /// # Errors
-    /// As [`Model::predict_with`].
+    /// See [`Model::predict_with`].
     pub fn predict_outputs_with(&self, x: ArrayView2<f64>, variance: Variance) -> Result<Vec<Prediction>> {
         if !self.has_several_outputs() {
             return Ok(vec![self.predict_with(x, variance)?]);
@@ -45,10 +45,10 @@ impl Model {
         posterior.variance_ratios.iter().enumerate().map(one).collect()
     }
 
-    /// The means alone, [N, K], which cost far less.
+    /// Predicts the means alone, [N, K], at rows `x`, `[N, D]`, without the far more expensive variances.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// See [`Model::predict`].
     pub fn predict_output_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         match self.has_several_outputs() {
             true => self.function_means(x),
@@ -56,11 +56,12 @@ impl Model {
         }
     }
 
-    /// The model of output k of several alone: whatever a model of one output can do. The log evidence, which is that
-    /// of all together, it does without.
+    /// Returns the model of output k alone, with everything that a model of one output has except the log evidence,
+    /// which belongs to all outputs together.
     ///
     /// # Errors
-    /// A model of one output, or of classes; one that has no output k.
+    /// Returns an error for a model of one output, unless k is 0, for a model of classes, and for an output k that does
+    /// not exist.
     pub fn output(&self, k: usize) -> Result<Model> {
         if k == 0 && self.outputs() == 1 {
             return Ok(self.clone());
@@ -88,15 +89,15 @@ impl Model {
         Ok(one)
     }
 
-    /// Precisions of the weights of each output, [M, K]: [`Model::alpha`] over each one's ratio; of one output [M, 1]. Under a
-    /// process prior [0, K].
+    /// Returns the precisions of the weights of each output, [M, K]: [`Model::alpha`] divided by the variance ratio of
+    /// the output. One output has [M, 1]; under a process prior the shape is [0, K].
     pub fn output_alpha(&self) -> Array2<f64> {
         let ratios = self.posterior.as_ref().map_or(&[][..], |posterior| &posterior.variance_ratios);
         let ratio = |k: usize| ratios.get(k).copied().unwrap_or(1.0);
         Array2::from_shape_fn((self.alpha.len(), ratios.len().max(1)), |(m, k)| self.alpha[m] / ratio(k))
     }
 
-    /// Noise variance of each output, `[K]`, in squared units of its target; empty without noise.
+    /// Returns the noise variance of each output, `[K]`, in squared units of its target; empty without noise.
     pub fn output_noise_variances(&self) -> Vec<f64> {
         let Some(posterior) = &self.posterior else { return vec![] };
         let Some(variance) = posterior.noise_variance else { return vec![] };

@@ -1,30 +1,31 @@
-//! How the posterior of the weights is approximated.
+//! Approximations of the weight posterior.
 
 use super::Model;
 use crate::registry::rules;
 
 rules! {
-    /// How the posterior of the weights is approximated, where the curvature of the likelihood is not constant; of Gaussian
-    /// noise both are exact.
+    /// How the posterior of the weights is approximated if the Hessian of the likelihood is not constant. For Gaussian
+    /// noise both rules are exact.
     #[derive(Default)]
     pub enum PosteriorRule, "approximation of the posterior" {
-        /// `averaged` where three classes or more have one model, and for counts where `laplace` expects more than twice the
-        /// counts that there are at the training rows (rows of zeros, whose rate has almost no lower limit); else
-        /// `laplace`. That too of a fit which was stopped, or has no time left, and of
-        /// `Rvm::evaluate` of the crate `relvec`.
+        /// `averaged` for joint models of three or more classes. For counts, `averaged` if `laplace` expects more than
+        /// twice the observed counts at the training rows (the rate of rows of zeros has almost no lower limit).
+        /// `laplace` otherwise, and for a fit that was stopped or has no time left, and for `Rvm::evaluate` of the
+        /// crate `relvec`.
         #[default]
         Auto = "auto",
-        /// By the curvature at the mode (Tipping 1999): where rows are classified with certainty there is next to none, so
-        /// that functions are taken to be far more uncertain than they are.
+        /// The Hessian at the mode (Tipping 1999). Where rows are classified with certainty it is almost zero, and the
+        /// uncertainty of the functions is far overstated.
         Laplace = "laplace",
-        /// By the mean of the curvature under the posterior itself: the covariance that is nearest in Kullback and
-        /// Leibler's sense (Opper & Archambeau 2009), about the same mode.
+        /// The Hessian averaged over the posterior itself, around the same mode. Its covariance is the closest one in
+        /// Kullback-Leibler divergence (Opper & Archambeau 2009).
         Averaged = "averaged",
     }
 }
 
 impl Model {
-    /// How the posterior of the weights was approximated, of a committee that of its members; never `Auto`.
+    /// Returns how the posterior of the weights was approximated, for a committee that of its binary models; never
+    /// `Auto`.
     pub fn posterior_rule(&self) -> PosteriorRule {
         let own = |model: &Model| model.posterior.as_ref().is_some_and(|p| p.averaged);
         match own(self) || self.committee.as_ref().is_some_and(|c| c.members.iter().any(own)) {

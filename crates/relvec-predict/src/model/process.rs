@@ -1,8 +1,10 @@
-//! The process prior: weights of a Gaussian process, and the part of the process that the centres do not span, (M70), (M73).
+//! The process prior: weights of a Gaussian process, and the residual of the process that the centres do not span,
+//! (M70), (M73).
 //!
-//! With a the amplitude, K = k(Z, Z) of the centres Z and k = k(Z, x), the function is w'k + e(x): the weights have the prior
-//! covariance a inv(K), and e has the covariance a (k(x, x') - k'inv(K) k'), the residual of the prior. The posterior of the
-//! weights is in [`Posterior`](super::Posterior); the residual is added to every variance here.
+//! Let a be the amplitude, K = k(Z, Z) for the centres Z, and k = k(Z, x). The function is w'k + e(x). The weights have
+//! the prior covariance a inv(K). The residual e of the prior has the covariance a (k(x, x') - k'inv(K) k'). The
+//! posterior of the weights is in [`Posterior`](super::Posterior); this file adds the variance of the residual to every
+//! variance.
 
 use crate::parallel::*;
 use crate::prelude::*;
@@ -15,24 +17,27 @@ use crate::kernel::Kernel;
 use crate::linalg::{self, dot};
 use crate::vector;
 
-/// Rows of a tile of kernel values between rows (512 KB at 256 columns).
+/// Number of rows of a tile of kernel values between rows (512 KB at 256 columns).
 const TILE_ROWS: usize = 256;
-/// Why values of basis functions alone do not predict under this prior.
+/// Reason why values of basis functions alone do not suffice for predictions under this prior.
 pub(super) const NEEDS_KERNEL: &str = "rows: the variance under a process prior needs the kernel of a row and itself";
 
-/// The process prior of the weights, and what it leaves beside them.
+/// The process prior of the weights, and its residual.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessPrior {
-    /// a, in squared units of the target (of several outputs of the first; [`Posterior::variance_ratios`](super::Posterior)
-    /// have those of the others); 0 if the targets show no structure, and the model is a constant.
+    /// The amplitude a, in squared units of the target; 0 if the targets show no structure, so that the model is a
+    /// constant. For several outputs it is that of the first; [`Posterior::variance_ratios`](super::Posterior) gives
+    /// the others.
     pub amplitude: f64,
-    /// Lower Cholesky factor of K, row by row: row i has i + 1 entries, [M, M], in the order of the centres.
+    /// Lower Cholesky factor of K, [M, M], in the order of the centres. It is stored row by row: row i has i + 1
+    /// entries.
     pub factor: Vec<Vec<f64>>,
-    /// The relevance vectors that the search chose, ascending; the other centres complete them.
+    /// The relevance vectors that the search chose, in ascending order. The other centres were added to them
+    /// afterwards.
     pub searched: Vec<usize>,
-    /// Mean of the prior's residual variance at the training rows over their noise variance, by the amplitude and noise of the
-    /// dense process that the fit began with; 0 if the targets show no structure.
+    /// Mean ratio of the prior's residual variance to the noise variance at the training rows, with the amplitude and
+    /// noise of the dense process that the fit began with. It is 0 if the targets show no structure.
     pub residual: f64,
 }
 
@@ -43,23 +48,23 @@ impl ProcessPrior {
     }
 }
 
-/// The residual of the prior of a model, ready for many rows.
+/// The residual of the prior of a model, prepared for many rows.
 #[derive(Debug)]
 pub struct Residual<'a> {
     /// The model.
     pub model: &'a Model,
-    /// Its kernel.
+    /// The kernel of the model.
     pub kernel: &'a Kernel,
-    /// a.
+    /// The amplitude a.
     pub amplitude: f64,
     factor: Array2<f64>,
 }
 
 impl Model {
-    /// The residual of the prior, in units of the first output; `None` without a process prior.
+    /// Returns the residual of the prior, in units of the first output; `None` without a process prior.
     ///
     /// # Errors
-    /// A process prior on basis functions whose kernel is not known.
+    /// Returns an error for a process prior on basis functions whose kernel is not known.
     #[doc(hidden)]
     pub fn residual(&self) -> Result<Option<Residual<'_>>> {
         let Some(process) = &self.process else { return Ok(None) };
@@ -70,13 +75,14 @@ impl Model {
         Ok(Some(Residual { model: self, kernel, amplitude: process.amplitude, factor: process.factor() }))
     }
 
-    /// Refuses what a process prior does not have; `name` and `found` as in the settings.
+    /// Returns an error if the model has a process prior. `name`, `found` and `expected` are those of the refused
+    /// setting.
     pub(super) fn refuse_process(&self, name: &str, found: &str, expected: &str) -> Result<()> {
         require(self.process.is_none(), || name.into(), found, expected)
     }
 
-    /// Prior variances of the weights, the bias left out, `[M]`, in squared units of the first output's weights: the diagonal of
-    /// a inv(K). Empty without a process prior.
+    /// Returns the prior variances of the weights without the bias, `[M]`, in squared units of the first output's
+    /// weights. They are the diagonal of a inv(K). The list is empty without a process prior.
     pub(super) fn process_variances(&self) -> Vec<f64> {
         let Some(process) = &self.process else { return vec![] };
         let half = linalg::inverse_lower(process.factor().view());
@@ -85,7 +91,8 @@ impl Model {
 }
 
 impl<'a> Residual<'a> {
-    /// Residual variances at raw rows, [B, D], of basis functions `phi`, [B, M]: `[B]`. In the calling thread.
+    /// Returns the residual variances at raw rows `x`, [B, D], with basis functions `phi`, [B, M]: `[B]`. It runs in
+    /// the calling thread.
     pub fn variances(&self, x: ArrayView2<f64>, phi: ArrayView2<f64>) -> Array1<f64> {
         let scaled = self.model.scaling.as_ref().map(|s| s.apply(x));
         let mut out = self.kernel.diagonal(scaled.as_ref().map_or(x, |x| x.view()));
@@ -97,7 +104,7 @@ impl<'a> Residual<'a> {
         out
     }
 
-    /// Adds the residual covariance of raw rows, [N, D], of basis functions `phi`, [N, M], to `out`, [N, N].
+    /// Adds the residual covariance of raw rows `x`, [N, D], with basis functions `phi`, [N, M], to `out`, [N, N].
     pub fn add_covariance(&self, x: ArrayView2<f64>, phi: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         let half = self.whitened(phi);
         let scaled = self.model.scaling.as_ref().map(|s| s.apply(x));
@@ -115,7 +122,7 @@ impl<'a> Residual<'a> {
         });
     }
 
-    /// inv(L) k of each row, [M, N].
+    /// Returns inv(L) k of each row, [M, N], from basis functions `phi`, [N, M].
     pub fn whitened(&self, phi: ArrayView2<f64>) -> Array2<f64> {
         let mut half = phi.t().as_standard_layout().into_owned();
         linalg::solve_lower(self.factor.view(), half.view_mut());
@@ -123,7 +130,7 @@ impl<'a> Residual<'a> {
     }
 }
 
-/// What is left of a difference that rounding may have made negative; NaN stays.
+/// Returns a difference that rounding may have made negative as at least 0; NaN stays NaN.
 fn positive_part(v: f64) -> f64 {
     if v < 0.0 { 0.0 } else { v }
 }

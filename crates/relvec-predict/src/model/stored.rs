@@ -1,4 +1,4 @@
-//! How arrays stand in the model file: matrices as lists of rows, and what has one function as without it.
+//! Storage of arrays in the model file: matrices as lists of rows, and a dimension of one function left out.
 
 use ndarray::Array2;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -32,7 +32,7 @@ pub mod rows {
     }
 }
 
-/// [`rows`], or nothing.
+/// A matrix as a list of rows, or nothing.
 pub(crate) mod optional_rows {
     use super::{Array2, Deserialize, Deserializer, Serialize, Serializer};
 
@@ -50,7 +50,7 @@ pub(crate) mod optional_rows {
     }
 }
 
-/// One number, or several.
+/// One number or several.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number, or a list of numbers")]
 enum Numbers {
@@ -58,7 +58,7 @@ enum Numbers {
     Several(Vec<f64>),
 }
 
-/// Weights [M, C]: of one function a list of numbers.
+/// Weights [M, C], as a list of numbers for one function.
 pub(crate) mod weights {
     use super::{Array2, Deserialize, Deserializer, Error, Numbers, Serialize, Serializer, Vec};
 
@@ -85,7 +85,7 @@ pub(crate) mod weights {
     }
 }
 
-/// Intercepts `[C]`: of one function a number.
+/// Intercepts `[C]`, as a number for one function.
 pub(crate) mod intercept {
     use super::{Deserialize, Deserializer, Numbers, Serialize, Serializer, Vec};
 

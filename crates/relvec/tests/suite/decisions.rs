@@ -259,8 +259,10 @@ fn what_is_no_decision_is_refused() {
         let text = refused(Decision { costs: alike.clone(), reject_cost: Some(bad), ..Decision::default() });
         assert!(text.starts_with("reject_cost = ") && text.contains("zero or positive"), "{text}");
     }
-    assert!(refused(Decision { costs: alike, reject: Some(0.5), ..Decision::default() }).contains("expected reject_cost"));
-    assert!(refused(Decision { reject_cost: Some(0.5), ..Decision::default() }).contains("expected reject,"));
+    assert!(
+        refused(Decision { costs: alike, reject: Some(0.5), ..Decision::default() }).contains("cannot be combined with costs")
+    );
+    assert!(refused(Decision { reject_cost: Some(0.5), ..Decision::default() }).contains("requires costs"));
 
     let columns = model.decide_by(Array2::zeros((2, 3)), &Decision::default()).unwrap_err();
     assert_eq!(columns.to_string(), "log probabilities: expected 2 columns, one for each class, found 3 columns");

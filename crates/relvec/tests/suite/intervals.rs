@@ -221,12 +221,12 @@ fn quantiles_reject_probabilities_and_models_without_them() {
     }
     let noise = Array1::ones(3);
     let error = model.quantiles(&prediction, &[0.5], Some(noise.view())).unwrap_err().to_string();
-    assert!(error.contains("fitted with that of each row"), "{error}");
+    assert!(error.contains("fitted with a noise variance for each row"), "{error}");
     assert_eq!(model.quantiles(&prediction, &[], None).unwrap().dim(), (3, 0));
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 2.0)).collect();
     let classes = rvm(Bernoulli::default().into()).fit(x.view(), &Targets::classes(&labels, 2)).unwrap().0;
     let error = classes.predict_interval(new().view(), 0.9, Variance::Posterior, None).unwrap_err().to_string();
-    assert!(error.contains("none of regression"), "{error}");
+    assert!(error.contains("expected a regression model with noise"), "{error}");
     // Of levels whose digits are at their ends.
     let (lower, upper) = model.interval(&prediction, 1.0 - f64::EPSILON / 2.0, None).unwrap();
     assert!(((&upper - &lower) / prediction.std() / 2.0).iter().all(|z| (z - 8.29).abs() < 0.01));
