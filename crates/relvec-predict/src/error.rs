@@ -1,4 +1,4 @@
-//! What can go wrong, with what was found, where, and what was expected.
+//! Errors. Each names what was found, where, and what was expected.
 
 use crate::prelude::*;
 
@@ -7,24 +7,24 @@ pub type Result<T> = core::result::Result<T, Error>;
 
 /// Everything that can stop a fit, a prediction or the reading of a model.
 ///
-/// Not converging is no error: see [`Status`](crate::Status).
+/// A fit that does not converge is not an error: see [`Status`](crate::Status).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An array has the wrong shape.
     #[error("{what}: expected {expected}, found {found}")]
     Shape {
-        /// Which array.
+        /// Name of the array.
         what: &'static str,
-        /// The shape that was needed.
+        /// The required shape.
         expected: String,
-        /// The shape that was given.
+        /// The given shape.
         found: String,
     },
-    /// An array holds NaN or an infinity.
+    /// An array contains NaN or an infinity.
     #[error("{what}: row {row}, column {column} is {value}; every value must be a finite number")]
     NotFinite {
-        /// Which array.
+        /// Name of the array.
         what: &'static str,
         /// 0-based row.
         row: usize,
@@ -33,19 +33,19 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
-    /// There are too few rows to learn from.
+    /// There are too few training rows.
     #[error("training rows of positive weight: found {found}, expected at least {least}")]
     TooFewRows {
-        /// Rows of positive weight.
+        /// Number of rows with a positive weight.
         found: usize,
-        /// The least that works.
+        /// Smallest number of rows that suffices.
         least: usize,
     },
     /// The targets do not suit the likelihood.
     #[error("{0}")]
     Targets(String),
-    /// A sample weight is negative, no number or too large.
-    #[error("sample weight of row {row} is {value:?}; a weight counts as so many equal rows: expected a number from 0 to 2^53")]
+    /// A sample weight is negative, not a number or too large.
+    #[error("sample weight of row {row} is {value:?}: expected a number from 0 to 2^53, since a weight w counts as w equal rows")]
     Weight {
         /// 0-based row.
         row: usize,
@@ -59,7 +59,7 @@ pub enum Error {
         name: String,
         /// Its value.
         found: String,
-        /// The values that are allowed.
+        /// The allowed values.
         expected: String,
     },
     /// A name of a kernel, a likelihood or an inference scheme is not known.
@@ -67,75 +67,76 @@ pub enum Error {
     UnknownName {
         /// The kind of thing that was named.
         what: &'static str,
-        /// The name given.
+        /// The given name.
         found: String,
-        /// All names there are.
+        /// All known names.
         known: &'static [&'static str],
     },
-    /// More memory would be needed than the limit allows; nothing was allocated.
+    /// More memory is needed than the limit allows; nothing was allocated.
     #[error("{} needed for {what}; the memory limit is {}", enough(*needed), size(*limit))]
     Memory {
-        /// What needs it.
+        /// The purpose of the memory.
         what: String,
-        /// Bytes needed.
+        /// Number of bytes needed.
         needed: u64,
-        /// Bytes allowed.
+        /// Number of bytes allowed.
         limit: u64,
     },
     /// A number left the range of 64-bit floating point.
     #[error("{what} leaves the range of 64-bit numbers; rescale the data")]
     Overflow {
-        /// Which number.
+        /// The number that overflows.
         what: String,
     },
-    /// A matrix could not be factorised even with the largest jitter allowed.
+    /// A matrix could not be factorised even with the largest allowed jitter.
     #[error("the posterior of {columns} basis functions is singular, even with jitter {jitter:e}")]
     Singular {
         /// Number of active basis functions.
         columns: usize,
-        /// The largest jitter tried, relative to the unit-norm diagonal.
+        /// The largest jitter that was tried, relative to the unit-norm diagonal.
         jitter: f64,
     },
-    /// A variance was asked of a model without a posterior over its weights.
+    /// A variance was requested of a model without a weight posterior.
     #[error(
-        "this model has no posterior of its weights (a support vector machine, or classes under weight_prior = process): it predicts \
-         without a variance"
+        "this model has no posterior of its weights (a support vector machine, or classes under weight_prior = process), so that it \
+         predicts without a variance"
     )]
     NoPosterior,
-    /// A prior was given to a model that does not know the one it was trained with.
+    /// A prior was given to a model without the class frequencies of its training rows.
     #[error(
-        "a prior needs the class frequencies of the training rows, which this model does not hold (older files do not): train \
-         it again"
+        "a prior needs the class frequencies of the training rows, which this model does not have (files of older versions lack \
+         them): train it again"
     )]
     NoClassFrequencies,
-    /// The model has no probabilities.
+    /// The model predicts no probabilities.
     #[error("this support vector machine was trained without probabilities: train it with probability = true")]
     NoProbability,
-    /// A hard margin was asked for where there is none.
+    /// A hard margin was requested for classes that cannot be separated.
     #[error(
-        "hard margin (c = infinity): {classes} cannot be separated: a mixture of rows of one is as near as {distance:.1e} to one \
-         of the other, in units of the largest row in the kernel's space, after {iterations} iterations; take a finite c, or \
+        "hard margin (c = infinity): {classes} cannot be separated: after {iterations} iterations the convex hulls of their rows \
+         are at most {distance:.1e} apart, relative to the largest row in the kernel's feature space; set a finite c, or use \
          a narrower kernel"
     )]
     Inseparable {
-        /// Which classes cannot be separated.
+        /// The classes that cannot be separated.
         classes: String,
-        /// Steps that were made.
+        /// Number of iterations.
         iterations: usize,
-        /// Distance of the convex hulls of both classes, over the largest norm of a row in the kernel's space.
+        /// Distance between the convex hulls of both classes, divided by the largest norm of a row in the kernel's
+        /// feature space.
         distance: f64,
     },
-    /// The caller ended the fit by its `Interrupt`; there is no model.
+    /// The caller stopped the fit with its `Interrupt`; there is no model.
     #[error("interrupted")]
     Interrupted,
-    /// The model's kernel is the caller's own: its values are needed, see
+    /// The caller computes the kernel of the model, and predictions need its values: see
     /// [`Model::predict_from_basis`](crate::Model::predict_from_basis).
-    #[error("the kernel of this model is external: only a program that computes it can predict")]
+    #[error("the kernel of this model is external: only a program that computes the kernel can predict")]
     ExternalKernel,
-    /// Rows that are read in blocks cannot be had, or are others than before.
+    /// Rows that are read in blocks are not available, or differ from those of an earlier pass.
     #[error("{0}")]
     Rows(String),
-    /// A row of a table does not suit the encoding of a model.
+    /// A row of a table does not match the encoding of a model.
     #[error("{0}")]
     Table(String),
     /// Statistics cannot be merged or read.
@@ -146,7 +147,7 @@ pub enum Error {
     ModelFile(String),
 }
 
-/// An error that names a parameter, unless it is `good`.
+/// Returns an error that names a parameter, unless `good` is true.
 pub fn require(good: bool, name: impl Fn() -> String, found: impl ToString, expected: &str) -> Result<()> {
     match good {
         true => Ok(()),
@@ -154,22 +155,22 @@ pub fn require(good: bool, name: impl Fn() -> String, found: impl ToString, expe
     }
 }
 
-/// Most threads of a fit: more than machines have processors, and the system takes minutes to start many more.
+/// Largest number of threads of a fit. It is more than machines have processors, and starting many more takes minutes.
 pub const MOST_THREADS: usize = 1024;
 
-/// An error unless the number of threads is one that can be started.
+/// Returns an error unless this number of threads can be started.
 pub fn require_threads(threads: Option<usize>) -> Result<()> {
     let good = threads.is_none_or(|threads| (1..=MOST_THREADS).contains(&threads));
     let expected = format!("a whole number from 1 to {MOST_THREADS}, or null");
     require(good, || "threads".into(), threads.unwrap_or(0), &expected)
 }
 
-/// Bytes as a person reads them, rounded up: the number that is read is enough.
+/// Formats a number of bytes, rounded up, so that the printed number suffices.
 fn enough(bytes: u64) -> String {
     size(if bytes < 1_000_000 { bytes } else { bytes.div_ceil(100_000).saturating_mul(100_000) })
 }
 
-/// Bytes as a person reads them.
+/// Formats a number of bytes.
 fn size(bytes: u64) -> String {
     if bytes < 1_000_000 { format!("{bytes} bytes") } else { format!("{:.1} MB", bytes as f64 / 1e6) }
 }

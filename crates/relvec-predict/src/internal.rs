@@ -1,4 +1,5 @@
-//! What the crate `relvec` needs of the inside of this one. No part of the interface: it changes with every version.
+//! Internal items of this crate that the crate `relvec` needs. They are not part of the public API and may change with
+//! every version.
 
 pub use crate::registry::{registry, rules};
 

@@ -1,4 +1,4 @@
-//! What the caller calls a class.
+//! Class labels.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use crate::prelude::*;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a class as the model file keeps it; the core itself only numbers classes.
+/// The label of a class in the model file. The core itself only numbers classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected true, false, a number or text")]
 pub enum Label {
@@ -16,7 +16,7 @@ pub enum Label {
     Integer(i64),
     /// A finite number.
     Number(f64),
-    /// A word.
+    /// A text.
     Text(String),
 }
 

@@ -1,7 +1,7 @@
-//! Reads model files of sparse kernel machines, checks them and predicts with them.
+//! Reads model files of sparse kernel models, checks them and predicts with them.
 //!
-//! The crate `relvec` and its command fit relevance vector machines and support vector machines, and write each as one JSON
-//! text. [`Model::from_json`] reads that text with nothing but this crate, whose dependencies are few, and which learns nothing.
+//! The crate `relvec` and its command fit relevance vector machines and support vector machines, and write each model
+//! as one JSON text. [`Model::from_json`] reads that text. This crate has few dependencies and fits no models.
 //!
 //! ```
 //! use ndarray::array;
@@ -22,15 +22,17 @@
 //! # }
 //! ```
 //!
-//! Without the default feature `std` the crate needs `core` and `alloc` alone. It then reads the same files, predicts in the calling
-//! thread, and takes exponentials and logarithms from the crate `libm`: predictions agree to 1e-13 with those of `std`.
+//! Without the default feature `std` the crate needs only `core` and `alloc`. It then reads the same files, predicts in
+//! the calling thread, and takes exponentials and logarithms from the crate `libm`. Its predictions agree with those of
+//! `std` to 1e-13.
 //!
-//! Models of several classes have [`Model::predict_probability`], all regression models [`Model::predict_interval`], counts
-//! [`Prediction::counts`], support vector machines [`Model::decision_function`]. Every error is an [`Error`] that names what was
-//! found, where, and what was expected.
+//! Models of several classes have [`Model::predict_probability`], all regression models [`Model::predict_interval`],
+//! counts [`Prediction::counts`], and support vector machines [`Model::decision_function`]. Every error is an [`Error`]
+//! that names what was found, where, and what was expected.
 
 #![no_std]
-// The functions of numbers that `prelude` brings are those of the standard library where it is there; without it the lint is on.
+// With the standard library, the functions of numbers in `prelude` are unused. The lint for unused imports is on
+// without it only.
 #![cfg_attr(any(feature = "std", test), allow(unused_imports))]
 
 #[macro_use]

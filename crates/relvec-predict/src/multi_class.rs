@@ -1,4 +1,4 @@
-//! How several classes are predicted.
+//! How several classes are modelled.
 
 use crate::registry::rules;
 
@@ -6,14 +6,14 @@ rules! {
     /// How more than two classes are modelled.
     #[derive(Default)]
     pub enum MultiClass, "rule for several classes" {
-        /// Jointly, but one against the rest for the scheme `variational`, which knows two classes only.
+        /// `joint`, except for the scheme `variational`, which supports two classes only and uses `one_vs_rest`.
         #[default]
         Auto = "auto",
-        /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
+        /// One model of all classes, which share its basis functions. The likelihood is then the softmax.
         Joint = "joint",
-        /// A model of two classes for each class and all others, the probabilities normalised.
+        /// A binary model for each class against all others, with normalised probabilities.
         OneVsRest = "one_vs_rest",
-        /// A model of two classes for each pair of them, the probabilities coupled.
+        /// A binary model for each pair of classes, with coupled probabilities.
         OneVsOne = "one_vs_one",
     }
 }

@@ -1,8 +1,8 @@
-//! What every file sees without the standard library as well: text, lists, and the functions of a number.
+//! Items that every file uses and that the standard library would provide: strings, lists, and functions of a number.
 
 pub(crate) use alloc::boxed::Box;
 pub(crate) use alloc::string::{String, ToString};
 pub(crate) use alloc::vec::Vec;
-/// exp, ln, sqrt and the others of `f64`, from the crate libm: with the standard library they are its own.
+/// exp, ln, sqrt and other methods of `f64` from the crate libm. With the standard library, `f64` has them itself.
 #[cfg(not(feature = "std"))]
 pub(crate) use num_traits::Float;

@@ -1,10 +1,10 @@
-//! The macros of closed enums: over a private trait, with names and dynamic access; or of names alone.
+//! Macros for closed enums with names: over a private trait with dynamic access, or of names alone.
 
-/// Makes an enum whose variants are structs of the same name, tagged in JSON by `name`.
+/// Defines an enum whose variants are structs of the same name, tagged in JSON by `name`.
 ///
-/// A new member is one file with the struct and its trait implementation, and one line here.
+/// A new member needs one file with the struct and its trait implementation, and one line in the invocation.
 ///
-/// With a trait, `as_dyn` gives what a member can do.
+/// With a trait, `as_dyn` returns a member as an object of that trait.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! registry {
@@ -41,15 +41,15 @@ macro_rules! registry {
             /// The names of all members, as used in settings and model files.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// The name of this member.
+            /// Returns the name of this member.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$Variant(_) => $name),+ }
             }
 
-            /// The member of that name with its default parameters.
+            /// Returns the member with this name and its default parameters.
             ///
             /// # Errors
-            /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
+            /// [`Error::UnknownName`](crate::Error::UnknownName) lists the known names.
             pub fn from_name(name: &str) -> $crate::Result<Self> {
                 match name {
                     $($name => Ok(Self::$Variant(Default::default())),)+
@@ -69,7 +69,7 @@ macro_rules! registry {
 }
 pub use registry;
 
-/// Makes an enum of rules without parameters, in JSON their names.
+/// Defines an enum of rules without parameters, which JSON represents by their names.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! rules {
@@ -86,15 +86,15 @@ macro_rules! rules {
             /// The names of all rules, as used in settings and model files.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// The name of this rule.
+            /// Returns the name of this rule.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$Variant => $name),+ }
             }
 
-            /// The rule of that name.
+            /// Returns the rule with this name.
             ///
             /// # Errors
-            /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
+            /// [`Error::UnknownName`](crate::Error::UnknownName) lists the known names.
             pub fn from_name(name: &str) -> $crate::Result<Self> {
                 match name {
                     $($name => Ok(Self::$Variant),)+

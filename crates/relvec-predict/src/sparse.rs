@@ -1,4 +1,4 @@
-//! Rows of which most numbers are zero: the others alone are stored.
+//! Sparse rows: only the non-zero entries are stored.
 
 use core::ops::Range;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
-/// What errors call the rows.
+/// Name of the rows in errors.
 const WHAT: &str = "sparse rows";
 
 /// Sparse rows, [N, D], compressed by rows (CSR).
@@ -16,7 +16,7 @@ const WHAT: &str = "sparse rows";
 /// ```
 /// use relvec_predict::SparseRows;
 ///
-/// // [[0, 0.5, 0], [2, 0, 1]]; the entries of the second row come in any order.
+/// [[0, 0.5, 0], [2, 0, 1]]; the entries of the second row may be in any order.
 /// let rows = SparseRows::new(vec![0, 1, 3], vec![1, 2, 0], vec![0.5, 1.0, 2.0], 3)?;
 /// assert_eq!(rows.to_dense().row(1).to_vec(), [2.0, 0.0, 1.0]);
 /// # Ok::<(), relvec_predict::Error>(())
@@ -24,16 +24,16 @@ const WHAT: &str = "sparse rows";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
 pub struct SparseRows {
-    /// Where each row begins, and the end of the last, [N + 1].
+    /// Index of the first entry of each row, and the end of the last row, [N + 1].
     starts: Vec<usize>,
     /// The column of each entry, ascending within a row.
     columns: Vec<u32>,
-    /// The value of each entry, none of them zero.
+    /// The value of each entry; no value is zero.
     values: Vec<f64>,
     features: usize,
 }
 
-/// Sparse rows as they stand in a file.
+/// Sparse rows as a file stores them.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parts {
@@ -61,19 +61,20 @@ impl From<SparseRows> for Parts {
 /// The entries of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct SparseRow<'a> {
-    /// Columns, ascending.
+    /// Columns of the entries, ascending.
     pub columns: &'a [u32],
-    /// Their values.
+    /// Values of the entries.
     pub values: &'a [f64],
 }
 
 impl<'a> SparseRow<'a> {
-    /// Columns and values.
+    /// Returns an iterator over pairs of column and value.
     pub fn iter(self) -> impl Iterator<Item = (usize, f64)> + 'a {
         self.columns.iter().zip(self.values).map(|(column, value)| (*column as usize, *value))
     }
 
-    /// Calls `each` with the column and the values of both rows, for every column where one of them has an entry, ascending.
+    /// Calls `each` with the column and the values of both rows, for every column in which one of them has an entry.
+    /// Columns ascend.
     pub fn merge(self, other: SparseRow, mut each: impl FnMut(usize, f64, f64)) {
         let (mut i, mut j) = (0, 0);
         while i < self.columns.len() || j < other.columns.len() {
@@ -87,21 +88,23 @@ impl<'a> SparseRow<'a> {
 }
 
 impl SparseRows {
-    /// Rows from the parts of a CSR matrix of `features` columns: `starts`, [N + 1], of the entries of each row in `columns` and
-    /// `values`. The entries of a row may come in any order; those of one column are added up, and zeros are left out.
+    /// Returns rows from the arrays of a CSR matrix with `features` columns. `starts`, [N + 1], gives the first entry
+    /// of each row in `columns` and `values`. The entries of a row may be in any order. Entries of the same column are
+    /// summed, and zeros are dropped.
     ///
     /// # Errors
-    /// Parts that contradict each other; more than 2^32 - 1 columns.
+    /// Returns an error for arrays that contradict each other, and for more than 2^32 - 1 columns.
     pub fn new(starts: Vec<usize>, columns: Vec<u32>, values: Vec<f64>, features: usize) -> Result<SparseRows> {
         let wrong = |expected: String, found: String| Err(Error::Shape { what: WHAT, expected, found });
         if u32::try_from(features).is_err() {
             return wrong(format!("at most {} columns", u32::MAX), format!("{features} columns"));
         }
         if columns.len() != values.len() {
-            return wrong(format!("a column for each of {} values", values.len()), format!("{} columns", columns.len()));
+            let expected = format!("as many columns as values, {}", values.len());
+            return wrong(expected, format!("{} columns", columns.len()));
         }
         if starts.first() != Some(&0) || starts.last() != Some(&values.len()) || !starts.is_sorted() {
-            return wrong(format!("starts of rows that ascend from 0 to {}", values.len()), "others".into());
+            return wrong(format!("row starts that ascend from 0 to {}", values.len()), "other row starts".into());
         }
         if let Some(column) = columns.iter().find(|column| **column as usize >= features) {
             return wrong(format!("columns below {features}"), format!("column {column}"));
@@ -114,7 +117,8 @@ impl SparseRows {
         Ok(rows)
     }
 
-    /// Entries in the order of their columns, those of one column added up, zeros left out.
+    /// Returns the rows with entries in the order of their columns; entries of the same column are summed, zeros are
+    /// dropped.
     fn canonical(&self) -> SparseRows {
         let mut out = SparseRows::empty(self.features);
         let mut entries: Vec<(usize, f64)> = vec![];
@@ -134,12 +138,12 @@ impl SparseRows {
         out
     }
 
-    /// No rows of `features` columns.
+    /// Returns a matrix without rows and with `features` columns.
     pub fn empty(features: usize) -> SparseRows {
         SparseRows { starts: vec![0], columns: vec![], values: vec![], features }
     }
 
-    /// Adds a row; zeros are left out.
+    /// Appends a row without its zeros.
     fn push(&mut self, entries: impl Iterator<Item = (usize, f64)>) {
         for (column, value) in entries.filter(|(_, value)| *value != 0.0) {
             self.columns.push(column as u32);
@@ -148,14 +152,14 @@ impl SparseRows {
         self.starts.push(self.values.len());
     }
 
-    /// The rows of `x`, [N, D].
+    /// Returns sparse rows with the entries of `x`, [N, D].
     pub fn from_dense(x: ArrayView2<f64>) -> SparseRows {
         let mut out = SparseRows::empty(x.ncols());
         x.outer_iter().for_each(|row| out.push(row.iter().copied().enumerate()));
         out
     }
 
-    /// All numbers, [N, D], the zeros too.
+    /// Returns all numbers, [N, D], zeros included.
     pub fn to_dense(&self) -> Array2<f64> {
         self.dense_rows(0..self.nrows())
     }
@@ -169,34 +173,34 @@ impl SparseRows {
         out
     }
 
-    /// N.
+    /// Returns N, the number of rows.
     pub fn nrows(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// D.
+    /// Returns D, the number of columns.
     pub fn ncols(&self) -> usize {
         self.features
     }
 
-    /// The entries of a row.
+    /// Returns the entries of a row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// Panics if the row does not exist.
     pub fn row(&self, i: usize) -> SparseRow<'_> {
         let range = self.starts[i]..self.starts[i + 1];
         SparseRow { columns: &self.columns[range.clone()], values: &self.values[range] }
     }
 
-    /// The entries of each row.
+    /// Returns an iterator over the entries of each row.
     pub fn iter(&self) -> impl Iterator<Item = SparseRow<'_>> {
         (0..self.nrows()).map(|i| self.row(i))
     }
 
-    /// Some of the rows, in the order given.
+    /// Returns the listed rows in the order of the list.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// Panics if a row does not exist.
     pub fn select(&self, rows: &[usize]) -> SparseRows {
         let mut out = SparseRows::empty(self.features);
         for i in rows {
@@ -208,22 +212,22 @@ impl SparseRows {
         out
     }
 
-    /// The share of numbers that are not zero, from 0 to 1.
+    /// Returns the share of non-zero numbers, from 0 to 1.
     pub fn share(&self) -> f64 {
         self.values.len() as f64 / (self.nrows() as f64 * self.ncols() as f64).max(1.0)
     }
 
-    /// Where each row begins, and the end of the last, [N + 1].
+    /// Returns the index of the first entry of each row, and the end of the last row, [N + 1].
     pub fn starts(&self) -> &[usize] {
         &self.starts
     }
 
-    /// The column of each entry.
+    /// Returns the column of each entry.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// The value of each entry.
+    /// Returns the value of each entry.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -252,17 +256,23 @@ mod tests {
     fn parts_that_contradict_each_other_are_refused() {
         for (starts, columns, values, features, message) in [
             (vec![0, 1], vec![1], vec![1.0], 1, "sparse rows: expected columns below 1, found column 1"),
-            (vec![0, 2], vec![0], vec![1.0], 1, "sparse rows: expected starts of rows that ascend from 0 to 1, found others"),
-            (vec![1], vec![0], vec![1.0], 1, "sparse rows: expected starts of rows that ascend from 0 to 1, found others"),
+            (
+                vec![0, 2],
+                vec![0],
+                vec![1.0],
+                1,
+                "sparse rows: expected row starts that ascend from 0 to 1, found other row starts",
+            ),
+            (vec![1], vec![0], vec![1.0], 1, "sparse rows: expected row starts that ascend from 0 to 1, found other row starts"),
             (
                 vec![0, 1, 0, 1],
                 vec![0],
                 vec![1.0],
                 1,
-                "sparse rows: expected starts of rows that ascend from 0 to 1, found others",
+                "sparse rows: expected row starts that ascend from 0 to 1, found other row starts",
             ),
-            (vec![], vec![], vec![], 1, "sparse rows: expected starts of rows that ascend from 0 to 0, found others"),
-            (vec![0, 1], vec![], vec![1.0], 1, "sparse rows: expected a column for each of 1 values, found 0 columns"),
+            (vec![], vec![], vec![], 1, "sparse rows: expected row starts that ascend from 0 to 0, found other row starts"),
+            (vec![0, 1], vec![], vec![1.0], 1, "sparse rows: expected as many columns as values, 1, found 0 columns"),
             (vec![0], vec![], vec![], 1 << 33, "sparse rows: expected at most 4294967295 columns, found 8589934592 columns"),
         ] {
             assert_eq!(SparseRows::new(starts, columns, values, features).unwrap_err().to_string(), message);

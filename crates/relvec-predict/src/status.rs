@@ -1,29 +1,29 @@
-//! Why a fit ended.
+//! The reason why a fit ended.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a fit ended. Only `Converged` means that the stopping rule was met.
+/// The reason why a fit ended. Only `Converged` means that the stopping rule was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
-    /// The stopping rule of the inference scheme holds.
+    /// The stopping rule of the inference scheme is met.
     Converged,
-    /// `max_iterations` were done before that.
+    /// The fit reached `max_iterations` first.
     IterationLimit,
-    /// `time_limit` ran out before that.
+    /// The fit reached `time_limit` first.
     TimeLimit,
-    /// The model had no room to grow within `memory_limit`.
+    /// The model could not grow further within `memory_limit`.
     MemoryLimit,
-    /// The observer asked to stop.
+    /// The observer stopped the fit.
     Stopped,
-    /// No further step was possible: the posterior is numerically singular, or (of a support vector machine) rounding
-    /// leaves nothing to gain before the tolerance is reached.
+    /// No further step was possible, because the posterior is numerically singular. For a support vector machine,
+    /// rounding prevents further progress before the tolerance is reached.
     Singular,
 }
 
 impl Status {
-    /// The name used in model files and on the command line.
+    /// Returns the name used in model files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Status::Converged => "converged",

@@ -9,7 +9,7 @@ use crate::prelude::*;
 #[serde(default, deny_unknown_fields)]
 pub struct Bernoulli {}
 
-/// 1 / (1 + exp(-f)), without overflow.
+/// Returns 1 / (1 + exp(-f)), without overflow.
 pub fn sigmoid(f: f64) -> f64 {
     if f >= 0.0 {
         1.0 / (1.0 + (-f).exp())

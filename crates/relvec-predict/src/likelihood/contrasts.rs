@@ -7,40 +7,41 @@ use crate::parallel::*;
 use crate::prelude::*;
 use ndarray::{Array1, Array2, Array3, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 
-/// Functions that stand for those of K classes: Helmert's contrasts, contrast r being the mean of classes 0..=r less
-/// class r + 1, at unit norm; or those of the classes themselves.
+/// Functions that represent those of K classes: Helmert contrasts, or the functions of the classes themselves. Contrast
+/// r is the mean of classes 0..=r minus class r + 1, at unit norm.
 #[derive(Debug, Clone)]
 pub struct Contrasts {
-    /// Of each of Helmert's, `[K - 1]`.
+    /// Factor of each Helmert contrast, `[K - 1]`.
     scale: Vec<f64>,
     classes: usize,
-    /// Whether they are those of the classes themselves.
+    /// True if these are the functions of the classes themselves.
     each: bool,
 }
 
 impl Contrasts {
-    /// Helmert's contrasts of so many classes.
+    /// Returns the Helmert contrasts of this number of classes.
     pub fn new(classes: usize) -> Contrasts {
         let scale = (1..classes).map(|r| 1.0 / ((r * (r + 1)) as f64).sqrt()).collect();
         Contrasts { scale, classes, each: false }
     }
 
-    /// The functions of the classes themselves, [K]: what the probabilities do not depend on is left in them.
+    /// Returns the functions of the classes themselves, [K]. They include the common part, on which the probabilities
+    /// do not depend.
     pub fn each(classes: usize) -> Contrasts {
         Contrasts { scale: vec![], classes, each: true }
     }
 
-    /// How many there are.
+    /// Returns the number of functions.
     pub fn count(&self) -> usize {
         if self.each { self.classes } else { self.scale.len() }
     }
 
-    /// K.
+    /// Returns K, the number of classes.
     pub fn n_classes(&self) -> usize {
         self.classes
     }
 
-    /// Entry of contrast `r` at class `k`.
+    /// Returns the entry of contrast `r` at class `k`.
     pub fn at(&self, k: usize, r: usize) -> f64 {
         match k {
             _ if self.each => f64::from(k == r),
@@ -50,7 +51,7 @@ impl Contrasts {
         }
     }
 
-    /// Numbers of the classes, `[K]`, that the contrasts `v` stand for; those of Helmert's sum to 0.
+    /// Writes the values of the classes, `[K]`, for the contrasts `v` to `out`. For Helmert contrasts they sum to 0.
     pub fn classes(&self, v: &[f64], out: &mut [f64]) {
         if self.each {
             return out.copy_from_slice(v);
@@ -64,7 +65,7 @@ impl Contrasts {
         out[0] = after;
     }
 
-    /// E a, [K, M], for numbers `a` of the contrasts E, [R, M]: as [`Contrasts::classes`] of each column.
+    /// Returns E a, [K, M], for values `a` of the contrasts E, [R, M]. It is [`Contrasts::classes`] for each column.
     pub fn expand(&self, a: ArrayView2<f64>) -> Array2<f64> {
         if self.each {
             return a.as_standard_layout().into_owned();
@@ -79,7 +80,7 @@ impl Contrasts {
         out
     }
 
-    /// E'a, [R, M], for numbers `a` of the classes, [K, M]: as [`Contrasts::contrasts`] of each column.
+    /// Returns E'a, [R, M], for values `a` of the classes, [K, M]. It is [`Contrasts::contrasts`] for each column.
     pub fn reduce(&self, a: ArrayView2<f64>) -> Array2<f64> {
         if self.each {
             return a.as_standard_layout().into_owned();
@@ -92,23 +93,24 @@ impl Contrasts {
         out
     }
 
-    /// Contrast `r` of the sum of what classes 0..=r have and what class r + 1 has.
+    /// Returns contrast `r` from the sum `before` of classes 0..=r and the value `next` of class r + 1.
     fn of_sum(&self, r: usize, before: f64, next: f64) -> f64 {
         self.scale[r] * (before - (r + 1) as f64 * next)
     }
 
-    /// E c E', [K, K], for symmetric c between the contrasts E.
+    /// Returns E c E', [K, K], for a symmetric matrix c, [R, R], between the contrasts E.
     pub fn between_classes(&self, c: ArrayView2<f64>) -> Array2<f64> {
         self.expand(self.expand(c).t())
     }
 
-    /// The curvature of the contrasts' weights, lower triangle of [R M, R M], out of Phi'c y_k y_l Phi, [M, M], for each
-    /// pair of classes k < l: E'C E with the blocks C_kl = -G_kl and C_kk = sum_l G_kl between classes.
+    /// Returns the negative Hessian of the log-likelihood in the weights of the contrasts, the lower triangle of [R M,
+    /// R M]. `pairs` contains G_kl = Phi'c y_k y_l Phi, [M, M], for each pair of classes k < l. The result is E'C E
+    /// with the blocks C_kl = -G_kl and C_kk = sum_l G_kl between classes.
     pub fn curvature(&self, pairs: &[Array2<f64>]) -> Array2<f64> {
         let m = pairs.first().map_or(0, Array2::nrows);
         let (classes, count) = (self.classes, self.count());
         let mut h = Array3::zeros((count, m, count * m));
-        // Each row of the M by itself: what is summed on the way stays in the cache.
+        // Each of the M rows is computed separately, so that its intermediate sums stay in the cache.
         h.axis_iter_mut(Axis(1)).into_par_iter().enumerate().for_each(|(i, mut h)| {
             let pair = |k: usize, l: usize| pairs[l * (l - 1) / 2 + k].row(i);
             let mut own = Array2::<f64>::zeros((classes, m));
@@ -128,7 +130,7 @@ impl Contrasts {
                 }
                 return;
             }
-            // Of the classes up to r, summed; of class r + 1; and contrast r of them: [K, M] each.
+            // [K, M] each: the sum over the classes up to r, the values of class r + 1, and contrast r of both.
             let [mut before, mut next, mut contrast] = [(); 3].map(|()| Array2::<f64>::zeros((classes, m)));
             (0..classes).for_each(|l| block(0, l, next.row_mut(l)));
             for (r, mut h) in h.outer_iter_mut().enumerate() {
@@ -146,12 +148,12 @@ impl Contrasts {
         h.into_shape_with_order((count * m, count * m)).expect("its blocks of rows are consecutive")
     }
 
-    /// All pairs of classes k < l: (0, 1), (0, 2), (1, 2), (0, 3) and so on.
+    /// Returns all pairs of classes k < l: (0, 1), (0, 2), (1, 2), (0, 3) and so on.
     pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         (1..self.classes).flat_map(|l| (0..l).map(move |k| (k, l)))
     }
 
-    /// The contrasts of numbers of the classes, `[K]`.
+    /// Writes the contrasts of the values `f` of the classes, `[K]`, to `out`.
     pub fn contrasts(&self, f: &[f64], out: &mut [f64]) {
         if self.each {
             return out.copy_from_slice(f);
@@ -168,7 +170,7 @@ impl Contrasts {
 mod tests {
     use super::*;
 
-    /// There and back, each an isometry; and the entries are those of the maps.
+    /// Both maps are isometries and inverse to each other, and `at` gives the entries of their matrix.
     #[test]
     fn contrasts_are_orthonormal() {
         for classes in [2, 3, 7] {
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Maps of matrices are those of their columns, and the curvature is the sum over pairs of classes that it stands for.
+    /// Maps of matrices apply to each column, and the Hessian equals the sum over pairs of classes.
     #[test]
     fn matrices_of_contrasts() {
         let entry = |i: usize| ((i * i + 3) as f64 * 0.7391).sin();

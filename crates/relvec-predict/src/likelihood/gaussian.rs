@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
-/// t = f + noise, noise ~ N(0, `noise_variance`), or of a variance of its own in each row, see
+/// t = f + noise, noise ~ N(0, `noise_variance`). Rows may have noise variances of their own, see
 /// `Targets::with_noise_variance` of the crate `relvec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gaussian {
-    /// Noise variance in squared units of the target, > 0; `None` (JSON: null): learnt.
+    /// Noise variance in squared units of the target, > 0; `None` (JSON: null) if it is learned.
     pub noise_variance: Option<f64>,
 }
 

@@ -1,4 +1,5 @@
-//! Likelihoods: how a target depends on the function value f = phi'w. Their parameters, and the links from f to probabilities.
+//! Likelihoods, which relate a target to the function value f = phi'w: their parameters, and the links from f to
+//! probabilities.
 
 mod bernoulli;
 mod contrasts;
@@ -18,25 +19,25 @@ pub use softmax::{Softmax, difference_variance, moderate, normalise};
 pub use student_t::StudentT;
 
 registry! {
-    /// A likelihood with its own parameters; [`Likelihood::NAMES`] lists them.
+    /// A likelihood with its parameters; [`Likelihood::NAMES`] lists the names.
     pub enum Likelihood, "likelihood" {
         /// Real targets with Gaussian noise: regression.
         Gaussian = "gaussian",
-        /// Two classes, logistic link: classification.
+        /// Two classes with the logistic link: classification.
         Bernoulli = "bernoulli",
-        /// Any number of classes, one model of all: classification.
+        /// Any number of classes with one joint model: classification.
         Softmax = "softmax",
-        /// Counts, logarithmic link: regression.
+        /// Counts with the logarithmic link: regression.
         Poisson = "poisson",
-        /// Real targets with Student-t noise: regression that outliers do not bend.
+        /// Real targets with Student-t noise: regression that is robust to outliers.
         StudentT = "student_t",
     }
 }
 
-/// What another crate sees of a value: the crate that fits models knows more of a likelihood than its parameters. A type has
-/// one view, so that the compiler finds it without a `use`.
+/// The view of a value that another crate implements. The crate that fits models adds methods to a likelihood. A type
+/// has one view, so that the compiler finds it without a `use`.
 pub trait View<T: ?Sized> {
-    /// The value as `T`.
+    /// Returns the value as `T`.
     fn view(&self) -> &T;
 }
 
@@ -53,12 +54,12 @@ impl Likelihood {
         }
     }
 
-    /// Whether targets are classes; real values or counts otherwise.
+    /// Returns true if targets are classes, and false if they are real values or counts.
     pub fn is_for_classes(&self) -> bool {
         matches!(self, Likelihood::Bernoulli(_) | Likelihood::Softmax(_))
     }
 
-    /// The likelihood as another crate sees it: for fits.
+    /// Returns the likelihood as the type that another crate needs for fits.
     #[doc(hidden)]
     pub fn as_dyn<T: ?Sized>(&self) -> &T
     where

@@ -12,7 +12,8 @@ use crate::prelude::*;
 #[serde(default, deny_unknown_fields)]
 pub struct Poisson {}
 
-/// Refuses counts, `[N]`, that are negative or not whole; infinity and NaN pass, and are refused with all other targets.
+/// Checks that finite counts, `[N]`, are integers that are not negative. Infinity and NaN pass here, because other
+/// checks of the targets refuse them.
 pub fn check_counts(counts: ArrayView1<f64>) -> Result<()> {
     let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);
     match counts.iter().enumerate().find(|(_, t)| bad(t)) {

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, require};
 
-/// t = f + noise, noise / sqrt(`noise_variance`) ~ Student-t with `noise_degrees` degrees of freedom: outliers are no
-/// surprise, and do not bend the function, (M51).
+/// t = f + noise, where noise / sqrt(`noise_variance`) ~ Student-t with `noise_degrees` degrees of freedom. Outliers
+/// are likely under this noise and hardly change the function, (M51).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StudentT {
-    /// Degrees of freedom, > 0; `None` (JSON: null): learnt, between 0.1 and 10,000.
+    /// Degrees of freedom, > 0; `None` (JSON: null) if they are learned, between 0.1 and 10,000.
     pub noise_degrees: Option<f64>,
-    /// Squared scale of the noise in squared units of the target, > 0, which is its variance times
-    /// (degrees - 2) / degrees; `None` (JSON: null): learnt.
+    /// Squared scale of the noise in squared units of the target, > 0. It is the variance times (degrees - 2) /
+    /// degrees. `None` (JSON: null) if it is learned.
     pub noise_variance: Option<f64>,
 }
 

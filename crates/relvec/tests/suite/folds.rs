@@ -355,8 +355,8 @@ fn weights_beyond_whole_numbers_are_refused() {
         let targets = Targets::real(t.view()).with_weights(weights.view());
         let errors = [Rvm::tipping2001().fit(x.view(), &targets).unwrap_err(), svr.fit(x.view(), &targets).unwrap_err()];
         for error in errors {
-            let expected = "a weight counts as so many equal rows: expected a number from 0 to 2^53";
-            assert_eq!(error.to_string(), format!("sample weight of row 3 is {bad:?}; {expected}"));
+            let expected = "expected a number from 0 to 2^53, since a weight w counts as w equal rows";
+            assert_eq!(error.to_string(), format!("sample weight of row 3 is {bad:?}: {expected}"));
         }
     }
     let mut weights = Array1::ones(20);

@@ -176,7 +176,7 @@ fn damaged_sparse_centres_are_refused_with_their_place() {
     assert!(spline.contains("kernel: found linear_spline, expected another kernel for sparse rows"), "{spline}");
     let text = model.to_json().unwrap().replacen("\"starts\":[0", "\"starts\":[1", 1);
     let message = Model::from_json(&text).unwrap_err().to_string();
-    assert!(message.contains("expected starts of rows that ascend from 0"), "{message}");
+    assert!(message.contains("expected row starts that ascend from 0"), "{message}");
 }
 
 #[test]
