@@ -98,8 +98,8 @@ pub enum Error {
     },
     /// A variance was requested of a model without a weight posterior.
     #[error(
-        "this model has no posterior of its weights (a support vector machine, or classes under weight_prior = process), so that it \
-         predicts without a variance"
+        "this model has no posterior of its weights (a support vector machine, or classes under weight_prior = process), so that \
+         it predicts without a variance"
     )]
     NoPosterior,
     /// A prior was given to a model without the class frequencies of its training rows.

@@ -1,24 +1,24 @@
-//! Loops over consecutive numbers, compiled for the vector unit of the machine, and an exponential
-//! that fits into them. Beside it only the tiles of `linalg/` name the crate which chooses the vector unit.
+//! Loops over consecutive numbers, compiled for the vector unit of the machine, and vectorised exponentials and
+//! logarithms. Apart from this file, only the tiles of `linalg/` use the crate that selects the vector unit.
 //!
-//! The bits do not depend on the vector unit: every step is an IEEE operation, fused multiply-adds
-//! included (slow where the machine has none).
+//! The bits of the results do not depend on the vector unit. Every step is an IEEE operation, fused multiply-adds
+//! included, which are slow on machines without them.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Arch;
 
 use crate::prelude::*;
 
-/// A function of one number. Its method is always inlined, where a closure of some size might not be, and
-/// would not be compiled for the vector unit then.
+/// A function of one number. Its method is always inlined. A larger closure might not be inlined, and would then not be
+/// compiled for the vector unit.
 pub trait Pointwise: Copy + Send + Sync {
-    /// The function at `t`.
+    /// Returns the function at `t`.
     fn value(self, t: f64) -> f64;
 }
 
-/// A loop over consecutive numbers: an inlined method, for the same reason.
+/// A loop over consecutive numbers, as a method that is always inlined, for the same reason.
 pub trait Sweep {
-    /// The loop.
+    /// Runs the loop.
     fn run(self);
 }
 
@@ -53,19 +53,19 @@ pub fn each_row(mut out: ArrayViewMut2<f64>, mut f: impl FnMut(usize, &mut [f64]
     }
 }
 
-/// Calls `f` with the index and the entries of each row of `out`, `[N, M]`, inside code for the vector unit. `f` should be a
-/// plain, short loop over the entries.
+/// Calls `f` with the index and the entries of each row of `out`, `[N, M]`, inside code for the vector unit. `f` should
+/// be a plain, short loop over the entries.
 pub fn rows(out: ArrayViewMut2<f64>, mut f: impl FnMut(usize, &mut [f64])) {
     let arch = Arch::new();
     each_row(out, |i, entries| arch.dispatch(|| f(i, entries)));
 }
 
-/// out = sum_j a_j b_j, always summed in the same order.
+/// The sum out = sum_j a_j b_j, always in the same order.
 #[derive(Debug)]
 pub struct Dot<'a> {
-    /// Consecutive numbers.
+    /// First factors, consecutive numbers.
     pub a: &'a [f64],
-    /// Consecutive numbers.
+    /// Second factors, consecutive numbers.
     pub b: &'a [f64],
     /// The sum.
     pub out: &'a mut f64,
@@ -89,14 +89,14 @@ impl Sweep for Dot<'_> {
     }
 }
 
-/// out_i = sum_j w_j phi_ij, each row always summed in the same order.
+/// The sums out_i = sum_j w_j phi_ij, each always in the same order.
 #[derive(Debug)]
 pub struct RowSums<'a> {
-    /// `[P]`.
+    /// Weights, `[P]`.
     pub w: &'a [f64],
-    /// [B, P], rows of consecutive numbers.
+    /// Matrix, [B, P], with rows of consecutive numbers.
     pub phi: ArrayView2<'a, f64>,
-    /// `[B]`.
+    /// Sums, `[B]`.
     pub out: &'a mut [f64],
 }
 
@@ -122,12 +122,12 @@ impl Sweep for RowSums<'_> {
     }
 }
 
-/// out_j = out_j times_j.
+/// The products out_j = out_j times_j.
 #[derive(Debug)]
 pub struct Scale<'a> {
-    /// Consecutive numbers.
+    /// Factors, consecutive numbers.
     pub times: &'a [f64],
-    /// Consecutive numbers.
+    /// Numbers that are multiplied in place, consecutive.
     pub out: &'a mut [f64],
 }
 
@@ -140,14 +140,14 @@ impl Sweep for Scale<'_> {
     }
 }
 
-/// Adds sum_i w_i phi_ij to out_j: w'Phi, row by row of Phi in cache.
+/// Adds sum_i w_i phi_ij to out_j, that is w'Phi. Rows of Phi are processed one after the other in the cache.
 #[derive(Debug)]
 pub struct AddSums<'a> {
-    /// `[B]`.
+    /// Weights, `[B]`.
     pub w: &'a [f64],
-    /// [B, P], rows of consecutive numbers.
+    /// Matrix, [B, P], with rows of consecutive numbers.
     pub phi: ArrayView2<'a, f64>,
-    /// `[P]`.
+    /// Sums, `[P]`.
     pub out: &'a mut [f64],
 }
 
@@ -166,13 +166,13 @@ impl Sweep for AddSums<'_> {
 /// Adds sum_i w_i (unit_j phi_ij)^2 to out_j.
 #[derive(Debug)]
 pub struct AddSquares<'a> {
-    /// `[B]`.
+    /// Weights, `[B]`.
     pub w: &'a [f64],
-    /// [B, P], rows of consecutive numbers.
+    /// Matrix, [B, P], with rows of consecutive numbers.
     pub phi: ArrayView2<'a, f64>,
-    /// `[P]`; powers of 2, or all 1.
+    /// Scales of the columns, `[P]`: powers of 2, or all 1.
     pub unit: &'a [f64],
-    /// `[P]`.
+    /// Sums, `[P]`.
     pub out: &'a mut [f64],
 }
 
@@ -189,14 +189,14 @@ impl Sweep for AddSquares<'_> {
     }
 }
 
-/// out_i += sum_j w_j phi_ij^2.
+/// Adds sum_j w_j phi_ij^2 to out_i.
 #[derive(Debug)]
 pub struct AddRowSquares<'a> {
-    /// `[P]`.
+    /// Weights, `[P]`.
     pub w: &'a [f64],
-    /// [B, P], rows of consecutive numbers.
+    /// Matrix, [B, P], with rows of consecutive numbers.
     pub phi: ArrayView2<'a, f64>,
-    /// `[B]`.
+    /// Sums, `[B]`.
     pub out: &'a mut [f64],
 }
 
@@ -205,7 +205,7 @@ impl Sweep for AddRowSquares<'_> {
     fn run(self) {
         for (row, out) in self.phi.outer_iter().zip(self.out) {
             let row = row.to_slice().expect("rows of consecutive numbers");
-            // Sums side by side: one alone would wait for itself.
+            // Several independent sums avoid waiting for the previous addition.
             let mut sums = [0.0; 16];
             let (values, rest) = row.as_chunks::<16>();
             let (weights, weights_of_rest) = self.w.as_chunks::<16>();
@@ -220,12 +220,12 @@ impl Sweep for AddRowSquares<'_> {
     }
 }
 
-/// out_j = max(out_j, |phi_ij|) over i, infinity for what is not a number.
+/// The maxima out_j = max(out_j, |phi_ij|) over i; a NaN counts as infinity.
 #[derive(Debug)]
 pub struct Largest<'a> {
-    /// [B, P], rows of consecutive numbers.
+    /// Matrix, [B, P], with rows of consecutive numbers.
     pub phi: ArrayView2<'a, f64>,
-    /// `[P]`.
+    /// Maxima, `[P]`.
     pub out: &'a mut [f64],
 }
 
@@ -254,13 +254,13 @@ pub fn map_with(out: ArrayViewMut2<f64>, w: ArrayView2<f64>, f: impl Fn(f64, f64
     rows(out, |i, row| row.iter_mut().zip(&w[i * m..(i + 1) * m]).for_each(|(t, w)| *t = f(*t, *w)));
 }
 
-/// exp(x) for x <= 0, as [`decay`].
+/// Returns exp(x) for x <= 0, computed by [`decay`].
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     decay(-x)
 }
 
-/// exp(-t).
+/// The function exp(-t).
 #[derive(Debug, Clone, Copy)]
 pub struct Decay;
 
@@ -271,21 +271,21 @@ impl Pointwise for Decay {
     }
 }
 
-/// exp(-t) for t >= 0, within 1 unit in the last place, subnormal results included; NaN stays NaN, and
-/// what is below 0 is taken for 0.
+/// Returns exp(-t) for t >= 0, within 1 unit in the last place, subnormal results included. NaN stays NaN, and a
+/// negative t is taken for 0.
 ///
-/// -t = n log 2 + r with |r| <= log(2) / 2, and a polynomial in r with the least greatest relative error
-/// (1.1e-17) among those of degree 11 that begin with 1 + r.
+/// -t = n log 2 + r with |r| <= log(2) / 2. The polynomial in r has the smallest maximum relative error (1.1e-17) of
+/// all of degree 11 that begin with 1 + r.
 #[inline(always)]
 pub fn decay(t: f64) -> f64 {
     const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    /// 2^n goes through 2^(n + 64), a normal number whatever n, so that only the last product rounds.
+    /// Exponent added to n, so that 2^(n + 64) is a normal number for every n and only the last product rounds.
     const LIFT: i32 = 64;
-    /// Adding it rounds to a whole number, which then stands in the last bits with the bias of exponents.
+    /// Summand that rounds to an integer. The integer is then in the last bits, with the bias of exponents added.
     const ROUND: f64 = 1.5 * (1u64 << 52) as f64 + (1023 + LIFT) as f64;
     const DROP: f64 = 1.0 / (1u128 << LIFT) as f64;
-    // Beyond, the result is 0. Comparisons, because min and max would swallow NaN.
+    // For larger t the result is 0. Comparisons are used because min and max would drop NaN.
     let t = if t < 0.0 { 0.0 } else { t };
     let t = if t > 746.0 { 746.0 } else { t };
     let lifted = t.mul_add(-core::f64::consts::LOG2_E, ROUND);
@@ -306,10 +306,10 @@ pub fn decay(t: f64) -> f64 {
     p * f64::from_bits(lifted.to_bits() << 52) * DROP
 }
 
-/// log(1 + x) for 0 <= x <= 1, within 2 units in the last place; NaN stays NaN.
+/// Returns log(1 + x) for 0 <= x <= 1, within 2 units in the last place; NaN stays NaN.
 ///
-/// 2 artanh(s) with s = z / (2 + z), where 1 + z is 1 + x or, above the root of 2, its half: |s| < 0.172, where the
-/// series is rounding after eleven terms.
+/// The value is 2 artanh(s) with s = z / (2 + z). Here 1 + z is 1 + x, or half of it if it exceeds the square root of
+/// 2. Then |s| < 0.172, and after eleven terms the rest of the series is below rounding.
 #[inline(always)]
 pub fn log_1p(x: f64) -> f64 {
     let halved = x > core::f64::consts::SQRT_2 - 1.0;
@@ -358,7 +358,8 @@ mod tests {
         }
     }
 
-    /// exp(-t) as the sum of two numbers: exp(-t / 2^k) by its series, squared k times, all in pairs.
+    /// Returns exp(-t) as the sum of two numbers. exp(-t / 2^k) is summed by its series and squared k times, all in
+    /// pairs of numbers.
     fn exact(t: f64) -> (f64, f64) {
         let sum = |a: f64, b: f64| {
             let s = a + b;
@@ -382,7 +383,7 @@ mod tests {
         (0..12).fold(total, |x, _| times(x, x))
     }
 
-    /// Distance in units in the last place.
+    /// Returns the distance in units in the last place.
     fn ulps(a: f64, b: f64) -> u64 {
         a.to_bits().abs_diff(b.to_bits())
     }

@@ -1,4 +1,4 @@
-//! Scaled distances between rows, by matrix products where D is large, without losing near points.
+//! Scaled distances between rows, by matrix products if D is large, without cancellation for near points.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 
@@ -7,25 +7,25 @@ use super::{Gamma, vector};
 use crate::linalg;
 use crate::prelude::*;
 
-/// Up to this many features the differences themselves are as cheap as a product.
+/// Number of features up to which the differences themselves are as cheap as a product.
 const DIRECT_FEATURES: usize = 5;
-/// Largest error of a squared distance d^2 that a product may make, relative to max(1, d^2); beyond
-/// it, pairs are recomputed. Every kernel here has |dk/dd^2| max(1, d^2) <= 3.
+/// Largest error of a squared distance d^2 from a product, relative to max(1, d^2). Pairs with a larger error are
+/// recomputed. Every kernel here has |dk/dd^2| max(1, d^2) <= 3.
 pub(super) const TOLERANCE: f64 = 1e-13;
-/// A row with more than one pair in this many to recompute is recomputed whole: that loop is vectorised.
+/// Inverse share of pairs above which a whole row is recomputed, since that loop is vectorised.
 const WHOLE_ROW: u64 = 16;
 
-/// Rows b, [m, D], made ready once for the distances of many blocks of others.
+/// Rows b, [m, D], prepared once for the distances to many blocks of other rows.
 ///
-/// |a|^2 + |b|^2 - 2ab cancels for near points, by a few eps (|a|^2 + |b|^2): rows are centred at
-/// the mean of `b` first, and pairs whose error could show in a kernel are recomputed from their
-/// differences, which are as exact as the data.
+/// |a|^2 + |b|^2 - 2ab cancels for near points, with an error of a few eps (|a|^2 + |b|^2). Rows are therefore centred
+/// at the mean of `b` first. Pairs whose error would be visible in a kernel are recomputed from their differences,
+/// which are as exact as the data.
 pub struct Distances {
     /// Scales of features, `[D]`.
     root: Array1<f64>,
-    /// b with the rows of one feature side by side, [D, m].
+    /// b in feature-major order, [D, m].
     transposed: Array2<f64>,
-    /// What a product needs; `None` where differences are as cheap.
+    /// Values for matrix products; `None` if differences are as cheap.
     product: Option<Centred>,
 }
 
@@ -34,13 +34,14 @@ struct Centred {
     centre: Array1<f64>,
     /// -2 root (b - centre), [D, m].
     scaled: Array2<f64>,
-    /// |root (b - centre)|^2, `[m]`, and the largest of them.
+    /// Squared norms |root (b - centre)|^2, `[m]`.
     norms: Vec<f64>,
+    /// Largest squared norm.
     largest: f64,
 }
 
 impl Distances {
-    /// Prepares the distances to the rows of `b`, `[M, D]`, by the widths `gamma`.
+    /// Returns the rows of `b`, `[M, D]`, prepared for distances with the scales `gamma`.
     pub fn new(b: ArrayView2<f64>, gamma: &Gamma) -> Distances {
         let features = b.ncols();
         let root = gamma.roots(features);
@@ -48,7 +49,7 @@ impl Distances {
         Distances { root, transposed: feature_major(b), product }
     }
 
-    /// Fills `out` with f(d^2_ij), d^2_ij = sum_d gamma_d (a_id - b_jd)^2; `a`: [n, D], `out`: [n, m].
+    /// Fills `out`, [n, m], with f(d^2_ij), where d^2_ij = sum_d gamma_d (a_id - b_jd)^2, for `a`, [n, D].
     pub fn squared(&self, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>, f: impl Pointwise) {
         if out.is_empty() {
             return;
@@ -60,7 +61,7 @@ impl Distances {
         let scaled = (&a - &product.centre) * scale;
         let lengths = squares(&scaled);
         linalg::product_alone(false, scaled.view(), product.scaled.view(), out.view_mut());
-        // Rounding of the rows, the norms and the product: about this much times |a|^2 + |b|^2.
+        // The rounding of the rows, the norms and the product is about this factor times |a|^2 + |b|^2.
         let suspect = (8.0 + (a.ncols() as f64).sqrt()) * f64::EPSILON / TOLERANCE;
         let norms = product.norms.as_slice();
         vector::each_row(out, |i, row| {
@@ -84,8 +85,8 @@ impl Distances {
     }
 }
 
-/// Whether too little may be left of a squared distance `t` out of lengths `n` and `m`; infinity and what is
-/// not a number count as lost. No short circuits, for the vector unit.
+/// Returns true if the squared distance `t` may be inaccurate, given the squared norms `n` and `m`. Infinity and NaN
+/// count as inaccurate. There are no short circuits, so that the loop is vectorised.
 #[inline(always)]
 pub(super) fn lost(t: f64, m: f64, n: f64, suspect: f64) -> bool {
     let limit = suspect * (n + m);
@@ -115,7 +116,7 @@ impl Sweep for Count<'_> {
     }
 }
 
-/// Turns -2ab into f(|a|^2 + |b|^2 - 2ab).
+/// Replaces -2ab by f(|a|^2 + |b|^2 - 2ab).
 struct Finish<'a, F> {
     n: f64,
     norms: &'a [f64],
@@ -128,13 +129,13 @@ impl<F: Pointwise> Sweep for Finish<'_, F> {
     fn run(self) {
         for (t, m) in self.row.iter_mut().zip(self.norms) {
             let d2 = *t + (self.n + m);
-            // NaN, from infinity less infinity, stays NaN.
+            // NaN, from infinity minus infinity, stays NaN.
             *t = self.f.value(if d2 < 0.0 { 0.0 } else { d2 });
         }
     }
 }
 
-/// Turns t into f(t).
+/// Replaces t by f(t).
 pub(super) struct Apply<'a, F> {
     pub f: F,
     pub row: &'a mut [f64],
@@ -149,18 +150,18 @@ impl<F: Pointwise> Sweep for Apply<'_, F> {
     }
 }
 
-/// Fills `row` with f(sum_d term(scale_d (x_d - b_dj))). Differences come before scales, so that near points
-/// lose nothing.
+/// Fills `row` with f(sum_d term(scale_d (x_d - b_dj))). Differences are taken before scaling, so that near points lose
+/// no digits.
 struct Sums<'a, T, F> {
-    /// `[D]`.
+    /// One row, `[D]`.
     x: ArrayView1<'a, f64>,
-    /// [D, m], rows of consecutive numbers.
+    /// Other rows in feature-major order, [D, m].
     b: &'a Array2<f64>,
-    /// `[D]`.
+    /// Scales of features, `[D]`.
     scale: &'a Array1<f64>,
     term: T,
     f: F,
-    /// `[m]`.
+    /// Values, `[m]`.
     row: &'a mut [f64],
 }
 
@@ -182,7 +183,7 @@ impl<T: Pointwise, F: Pointwise> Sweep for Sums<'_, T, F> {
 
 impl Centred {
     fn new(b: ArrayView2<f64>, root: &Array1<f64>) -> Centred {
-        // A mean may overflow where its rows do not; then any row serves as the centre.
+        // A mean may overflow although its rows do not; then the first row serves as the centre.
         let mean = b.mean_axis(Axis(0)).filter(|c| c.iter().all(|v| v.is_finite()));
         let centre = mean.unwrap_or_else(|| b.row(0).to_owned());
         let scaled = (&b - &centre) * root;
@@ -192,17 +193,17 @@ impl Centred {
     }
 }
 
-/// Returns the squared lengths, `[N]`, of rows `[N, D]`.
+/// Returns the squared norms, `[N]`, of rows `[N, D]`.
 fn squares(rows: &Array2<f64>) -> Vec<f64> {
     rows.outer_iter().map(|r| r.dot(&r)).collect()
 }
 
-/// Fills `out` with d^2_ij = sum_d gamma_d (a_id - b_jd)^2; `a`: [n, D], `b`: [m, D], `out`: [n, m].
+/// Fills `out`, [n, m], with d^2_ij = sum_d gamma_d (a_id - b_jd)^2, for `a`, [n, D], and `b`, [m, D].
 pub fn squared_distances(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma, out: ArrayViewMut2<f64>) {
     Distances::new(b, gamma).squared(a, out, Identity);
 }
 
-/// Fills `out` with sum_d gamma_d |a_id - b_jd|; `a`: [n, D], `b`: [m, D], `out`: [n, m].
+/// Fills `out`, [n, m], with sum_d gamma_d |a_id - b_jd|, for `a`, [n, D], and `b`, [m, D].
 pub fn absolute_distances(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma, out: ArrayViewMut2<f64>) {
     let (b, scale) = (&feature_major(b), &gamma.values(a.ncols()));
     vector::each_row(out, |i, row| vector::run(Sums { x: a.row(i), b, scale, term: Absolute, f: Identity, row }));
@@ -218,7 +219,7 @@ impl Pointwise for Identity {
     }
 }
 
-/// t^2.
+/// The function t^2.
 #[derive(Debug, Clone, Copy)]
 pub struct Square;
 
@@ -229,7 +230,7 @@ impl Pointwise for Square {
     }
 }
 
-/// |t|.
+/// The function |t|.
 #[derive(Debug, Clone, Copy)]
 pub struct Absolute;
 
@@ -240,8 +241,7 @@ impl Pointwise for Absolute {
     }
 }
 
-/// A copy of `b` ([m, D]) with the rows of one feature side by side, [D, m], for inner loops over
-/// consecutive numbers.
+/// Returns a copy of `b`, [m, D], in feature-major order, [D, m], for inner loops over consecutive numbers.
 pub fn feature_major(b: ArrayView2<f64>) -> Array2<f64> {
     b.t().as_standard_layout().into_owned()
 }

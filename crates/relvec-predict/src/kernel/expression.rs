@@ -14,13 +14,15 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 impl Kernel {
-    /// A kernel from its name, or a sum of products of kernels, such as `rbf + linear`, `rbf[0,2] + 0.5*periodic(period=12)[1]`.
+    /// Reads a kernel from its name, or from a sum of products of kernels, such as `rbf + linear` or `rbf[0,2] +
+    /// 0.5*periodic(period=12)[1]`.
     ///
-    /// Numbers are amplitudes of terms. In parentheses stand parameters, as in JSON, and the units of [`Factor`]; in brackets columns,
-    /// counted from 0. `gamma` is for kernels of which the text says none. A single kernel on all columns is no sum.
+    /// Numbers are amplitudes of terms. Parentheses contain parameters, as in JSON, and the units of [`Factor`].
+    /// Brackets contain columns, counted from 0. `gamma` is used for kernels whose gamma the text does not give. A
+    /// single kernel on all columns is not stored as a sum.
     ///
     /// # Errors
-    /// [`Error::Parameter`] names the part that is not understood; the parameters are checked.
+    /// [`Error::Parameter`] names the part that cannot be read, or a parameter out of its range.
     pub fn parse(text: &str, gamma: &Gamma) -> Result<Kernel> {
         let mut terms = vec![];
         for own in split(text, '+') {
@@ -49,7 +51,7 @@ fn misread(text: &str, found: &str, expected: &str) -> Error {
     Error::Parameter { name: "kernel".into(), found: format!("`{text}`, with `{found}`"), expected: expected.into() }
 }
 
-/// The parts of a text between marks outside of brackets.
+/// Splits a text at marks outside of brackets.
 fn split(text: &str, mark: char) -> Vec<&str> {
     let mut depth = 0i32;
     let outside = |c: char| {
@@ -92,8 +94,9 @@ fn factor(text: &str, part: &str, gamma: &Gamma) -> Result<Factor> {
     serde_json::from_value(own).map_err(|e| misread(text, part, &format!("parameters of {name}: {e}")))
 }
 
-/// The text that [`Kernel::parse`] reads as the same kernel. With a precision, as in `{kernel:.4}`, numbers have that many significant
-/// digits, and there are spaces around `*` and in lists, at which a long text can be broken into lines.
+/// Formats the kernel as a text that [`Kernel::parse`] reads. With a precision, such as `{kernel:.4}`, numbers have
+/// that many significant digits. There are then spaces around `*` and in lists, where a long text can be broken into
+/// lines.
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let digits = f.precision();
@@ -117,7 +120,7 @@ fn factor_text(factor: &Factor, digits: Option<usize>) -> String {
     format!("{}{parameters}{columns}", factor.kernel.name())
 }
 
-/// A value as JSON, with `digits` its numbers rounded and spaces in its lists.
+/// Formats a value as JSON. With `digits`, numbers are rounded and lists have spaces.
 fn json_text(value: &Value, digits: Option<usize>) -> String {
     match (value, digits) {
         (Value::Array(values), Some(_)) => {
@@ -130,7 +133,7 @@ fn json_text(value: &Value, digits: Option<usize>) -> String {
     }
 }
 
-/// The number with `digits` significant digits.
+/// Formats a number with `digits` significant digits.
 fn rounded(value: f64, digits: usize) -> String {
     format!("{value:.*e}", digits.saturating_sub(1)).parse().map_or_else(|_| value.to_string(), |own: f64| format!("{own:?}"))
 }

@@ -34,7 +34,7 @@ impl KernelFunction for Linear {
     }
 
     fn of_sums(&self, sums: &mut [f64]) {
-        // k is the sum itself.
+        // The kernel is the sum itself.
         let _ = sums;
     }
 

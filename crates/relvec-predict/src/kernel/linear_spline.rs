@@ -8,8 +8,8 @@ use super::form::Form;
 use super::{DataScale, KernelFunction, vector};
 use crate::error::Result;
 
-/// prod_d [1 + x x' + x x' m - (x + x') m^2 / 2 + m^3 / 3], m = min(x_d, x'_d) (Vapnik's linear
-/// spline with an infinity of knots). Positive semidefinite on features >= 0 only; defined on all.
+/// prod_d [1 + x x' + x x' m - (x + x') m^2 / 2 + m^3 / 3], where m = min(x_d, x'_d). It is Vapnik's linear spline with
+/// infinitely many knots. It is defined everywhere, but positive semidefinite only for features >= 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinearSpline {}
@@ -28,7 +28,7 @@ impl KernelFunction for LinearSpline {
         vector::rows(out, |i, row| {
             row.fill(1.0);
             for (x, z) in a.row(i).iter().zip(bt.outer_iter()) {
-                // With M = max(x, x') the cubic terms are m^2 (3 M - m) / 6, which does not cancel.
+                // With M = max(x, x'), the cubic terms are m^2 (3 M - m) / 6, which does not cancel.
                 row.iter_mut().zip(z.to_slice().expect("rows of a copy in standard layout")).for_each(|(t, z)| {
                     let (low, high) = (if *x < *z { *x } else { *z }, if *x < *z { *z } else { *x });
                     *t *= 1.0 + low * (high + low * (3.0 * high - low) / 6.0);

@@ -10,8 +10,8 @@ use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
 use crate::prelude::*;
 
-/// (1 + s) exp(-s), s = sqrt(6 d^2), d^2 = sum_d gamma_d (x_d - x'_d)^2;
-/// gamma = 1 / (2 l^2) for length scale l.
+/// (1 + s) exp(-s), where s = sqrt(6 d^2) and d^2 = sum_d gamma_d (x_d - x'_d)^2. gamma is 1 / (2 l^2) for the length
+/// scale l.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Matern32 {
@@ -19,13 +19,13 @@ pub struct Matern32 {
     pub gamma: Gamma,
 }
 
-/// s; beyond 750 exp(-s) is 0, and stopping there keeps s exp(-s) from infinity times 0.
+/// Returns s, at most 750. There exp(-s) is 0, and s exp(-s) would otherwise be infinity times 0.
 #[inline(always)]
 pub fn distance(d2: f64) -> f64 {
     (6.0 * d2).sqrt().min(750.0)
 }
 
-/// k as a function of d^2.
+/// The kernel as a function of d^2.
 #[derive(Clone, Copy)]
 struct Profile;
 

@@ -1,4 +1,4 @@
-//! Kernels k(x, x'), (M19): one file each, one line of registration.
+//! Kernels k(x, x'), (M19). Each has one file and one line of registration.
 
 pub(crate) mod distance;
 mod expression;
@@ -40,7 +40,7 @@ pub use sigmoid::Sigmoid;
 pub use sum::{Factor, Sum, Term};
 
 registry! {
-    /// A kernel with its parameters; [`Kernel::NAMES`] lists them.
+    /// A kernel with its parameters; [`Kernel::NAMES`] lists the names.
     pub enum Kernel: KernelFunction, "kernel" {
         /// exp(-sum_d gamma_d (x_d - x'_d)^2).
         Rbf = "rbf",
@@ -67,33 +67,34 @@ registry! {
     }
 }
 
-/// A kernel at rows b, [m, D], made ready once for many blocks of others: called with `a`, [n, D], and `out`,
-/// [n, m], it fills `out` with k(a_i, b_j), in the calling thread alone.
+/// A kernel at rows b, [m, D], prepared once for many blocks of other rows. Called with `a`, [n, D], it fills `out`,
+/// [n, m], with k(a_i, b_j), in the calling thread alone.
 pub type Fill<'a> = Box<dyn Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Send + Sync + 'a>;
 
-/// What a kernel can do. Arrays are row-major: `a` is [n, D], `b` is [m, D].
+/// The functions that a kernel implements. Arrays are row-major: `a` is [n, D], `b` is [m, D].
 pub(crate) trait KernelFunction: Send + Sync {
     /// Checks the parameters alone (exit code 2 on the command line).
     fn check(&self) -> Result<()>;
 
-    /// Replaces `scale` and `auto` by numbers; checks the number of scales against D.
+    /// Replaces `scale` and `auto` by numbers, and checks the number of scales against D.
     fn resolve(&mut self, data: &DataScale) -> Result<()>;
 
-    /// Fills `out` ([n, m]) with k(a_i, b_j), in the calling thread alone. The parameters are resolved.
+    /// Fills `out`, [n, m], with k(a_i, b_j), in the calling thread alone. The parameters are resolved.
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>);
 
-    /// Returns `block` for many blocks `a`, `[N, D]`, at one `b`, `[M, D]`. A kernel may prepare something about b once.
+    /// Returns `block` for many blocks `a`, `[N, D]`, at one `b`, `[M, D]`. A kernel may prepare values of b once.
     fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
         let b = b.to_owned();
         Box::new(move |a, out| self.block(a, b.view(), out))
     }
 
-    /// Replaces sums over features, see [`KernelFunction::form`], by the values of the kernel; not called for [`Form::Other`].
+    /// Replaces sums over features, see [`KernelFunction::form`], by the values of the kernel. It is not called for
+    /// [`Form::Other`].
     fn of_sums(&self, _sums: &mut [f64]) {
         unreachable!("a kernel that is no function of a sum over features")
     }
 
-    /// Names and values of the positive, continuous parameters, gamma first.
+    /// Returns names and values of the positive, continuous parameters, gamma first.
     fn parameters(&self) -> Vec<(String, f64)> {
         self.gamma().map_or(vec![], Gamma::parameters)
     }
@@ -105,23 +106,23 @@ pub(crate) trait KernelFunction: Send + Sync {
         }
     }
 
-    /// The sum p over features that k is a function of.
+    /// Returns the sum over features that the kernel is a function of.
     fn form(&self) -> Form<'_>;
 
-    /// gamma, if there is one.
+    /// Returns gamma, if there is one.
     fn gamma(&self) -> Option<&Gamma> {
         self.form().gamma()
     }
 
-    /// gamma, if there is one.
+    /// Returns gamma, if there is one.
     fn gamma_mut(&mut self) -> Option<&mut Gamma> {
         None
     }
 }
 
 impl Kernel {
-    /// The kernels that `"auto"` chooses among, with the given gamma where there is one: rbf, Matern 5/2 and 3/2, which differ
-    /// in how smooth the functions are.
+    /// Returns the kernels that `"auto"` chooses from, with the given gamma: rbf, Matern 5/2 and Matern 3/2. They
+    /// differ in the smoothness of the functions.
     pub fn candidates(gamma: &Gamma) -> Vec<Kernel> {
         let all = [Rbf::default().into(), Matern52::default().into(), Matern32::default().into()];
         all.into_iter().map(|kernel: Kernel| kernel.with_gamma(gamma.clone())).collect()
@@ -135,11 +136,11 @@ impl Kernel {
         self.as_dyn().check()
     }
 
-    /// The kernel with every parameter a number: `"scale"` and `"auto"` are worked out from `data`, and so is `"evidence"` of a kernel
-    /// that is the covariance of no process.
+    /// Returns the kernel with a number for every parameter. The rules `"scale"` and `"auto"` are computed from `data`.
+    /// So is `"evidence"` for a kernel that is not the covariance of a process.
     ///
     /// # Errors
-    /// A parameter out of its range, or another number of scales than features.
+    /// Returns an error for a parameter out of its range, or another number of scales than features.
     pub fn resolve(&self, data: &DataScale) -> Result<Kernel> {
         let mut kernel = self.clone();
         if self.cannot_learn() {
@@ -150,35 +151,35 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Fills `out` ([n, m]) with k(a_i, b_j); `a` is [n, D], `b` is [m, D]. The kernel is resolved.
+    /// Fills `out`, [n, m], with k(a_i, b_j), for `a`, [n, D], and `b`, [m, D]. The kernel is resolved.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// Panics if the shapes do not match.
     pub fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
         assert_eq!(a.ncols(), b.ncols(), "kernel block: a and b have different numbers of features");
         assert_eq!(out.dim(), (a.nrows(), b.nrows()), "kernel block: shape of out");
         self.as_dyn().block(a, b, out);
     }
 
-    /// The resolved kernel at `b`, [m, D]: for many blocks of rows.
+    /// Returns the resolved kernel prepared at `b`, [m, D], for many blocks of rows.
     #[doc(hidden)]
     pub fn at(&self, b: ArrayView2<f64>) -> Fill<'_> {
         self.as_dyn().at(b)
     }
 
-    /// Names and values of the positive, continuous parameters of a resolved kernel.
+    /// Returns names and values of the positive, continuous parameters of a resolved kernel.
     pub fn parameters(&self) -> Vec<(String, f64)> {
         self.as_dyn().parameters()
     }
 
-    /// A copy with other values of [`Kernel::parameters`].
+    /// Returns a copy with other values of [`Kernel::parameters`].
     pub fn with_parameters(&self, values: &[f64]) -> Kernel {
         let mut kernel = self.clone();
         kernel.as_dyn_mut().set_parameters(values);
         kernel
     }
 
-    /// Whether k(x, x') depends on x - x' alone, is 1 where they are equal, and falls off from there.
+    /// Returns true if k(x, x') depends on x - x' alone, is 1 at 0, and decreases from there.
     #[doc(hidden)]
     pub fn is_local(&self) -> bool {
         match self {
@@ -190,8 +191,8 @@ impl Kernel {
         }
     }
 
-    /// Whether every matrix of its values at some rows is positive semidefinite, so that a Gaussian process can have it for a
-    /// covariance.
+    /// Returns true if every matrix of its values at some rows is positive semidefinite. The kernel can then be the
+    /// covariance of a Gaussian process.
     pub fn is_covariance(&self) -> bool {
         match self {
             Kernel::Sigmoid(_) => false,
@@ -200,7 +201,7 @@ impl Kernel {
         }
     }
 
-    /// k(x_i, x_i) of each row of `x`, [n, D]: `[n]`. The kernel is resolved.
+    /// Returns k(x_i, x_i) for each row of `x`, [n, D]: `[n]`. The kernel is resolved.
     #[doc(hidden)]
     pub fn diagonal(&self, x: ArrayView2<f64>) -> Array1<f64> {
         if self.is_local() {
@@ -214,13 +215,13 @@ impl Kernel {
         x.axis_chunks_iter(Axis(0), 1).map(own).collect()
     }
 
-    /// Whether gamma is to be learned if the kernel is the covariance of a process, and it is not: its gamma is then that of the rule
-    /// `scale`.
+    /// Returns true if gamma has the rule `evidence` and the kernel is not the covariance of a process. Its gamma is
+    /// then that of the rule `scale`.
     pub fn cannot_learn(&self) -> bool {
         matches!(self.gamma(), Some(Gamma::Rule(GammaRule::Evidence))) && !self.is_covariance()
     }
 
-    /// The rule of gamma, where targets have a say in it.
+    /// Returns the rule of gamma, if it uses the targets.
     #[doc(hidden)]
     pub fn learnt_rule(&self) -> Option<GammaRule> {
         match self.gamma() {
@@ -231,7 +232,8 @@ impl Kernel {
         }
     }
 
-    /// Returns a copy of the kernel whose rule learns one width, if its rule would choose between that and one for each feature.
+    /// Returns a copy of the kernel whose rule learns one width, if its rule would choose between one width and one per
+    /// feature.
     #[doc(hidden)]
     pub fn with_one_width(&self) -> Kernel {
         match self.learnt_rule() {
@@ -240,12 +242,12 @@ impl Kernel {
         }
     }
 
-    /// gamma, if there is one.
+    /// Returns gamma, if there is one.
     pub fn gamma(&self) -> Option<&Gamma> {
         self.as_dyn().gamma()
     }
 
-    /// The power, if it is a polynomial.
+    /// Returns the power of a polynomial kernel.
     pub fn degree(&self) -> Option<u32> {
         match self {
             Kernel::Poly(poly) => Some(poly.degree),
@@ -253,7 +255,7 @@ impl Kernel {
         }
     }
 
-    /// A copy with another gamma; without a gamma, the kernel itself.
+    /// Returns a copy with another gamma; a kernel without gamma is returned as it is.
     pub fn with_gamma(&self, gamma: Gamma) -> Kernel {
         let mut kernel = self.clone();
         if let Some(place) = kernel.as_dyn_mut().gamma_mut() {
@@ -262,13 +264,13 @@ impl Kernel {
         kernel
     }
 
-    /// Whether there is a gradient in the centres.
+    /// Returns true if the kernel has a gradient in the centres.
     #[doc(hidden)]
     pub fn moves_centres(&self) -> bool {
         !matches!(self.form(), Form::Other)
     }
 
-    /// A copy with every gamma times `factor`.
+    /// Returns a copy with every gamma multiplied by `factor`.
     #[doc(hidden)]
     pub fn times_gamma(&self, factor: f64) -> Kernel {
         match self.gamma() {
@@ -278,14 +280,14 @@ impl Kernel {
         }
     }
 
-    /// The sum over features that k is a function of.
+    /// Returns the sum over features that the kernel is a function of.
     #[doc(hidden)]
     pub fn form(&self) -> Form<'_> {
         self.as_dyn().form()
     }
 }
 
-/// Refuses a parameter that is not a positive, finite number.
+/// Checks that a parameter is a positive, finite number.
 fn positive(name: &str, value: f64) -> Result<()> {
     if value.is_finite() && value > 0.0 {
         return Ok(());
@@ -293,7 +295,7 @@ fn positive(name: &str, value: f64) -> Result<()> {
     Err(Error::Parameter { name: name.into(), found: value.to_string(), expected: "a positive, finite number".into() })
 }
 
-/// Refuses a parameter that is not a finite number.
+/// Checks that a parameter is a finite number.
 fn finite(name: &str, value: f64) -> Result<()> {
     if value.is_finite() {
         return Ok(());
@@ -301,16 +303,16 @@ fn finite(name: &str, value: f64) -> Result<()> {
     Err(Error::Parameter { name: name.into(), found: value.to_string(), expected: "a finite number".into() })
 }
 
-/// What `gamma = "scale"` and `"auto"` need to know of the training rows.
+/// Properties of the training rows that `gamma = "scale"` and `"auto"` need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataScale {
-    /// D.
+    /// D, the number of features.
     pub features: usize,
-    /// Variance of all entries of X taken together, as in scikit-learn's `gamma="scale"`.
+    /// Variance of all entries of X together, as in scikit-learn's `gamma="scale"`.
     pub variance: f64,
 }
 
-/// The scale of a kernel: one number, one per feature, or a rule that the data fill in.
+/// The scale of a kernel: one number, one per feature, or a rule that computes it from the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -319,31 +321,31 @@ pub struct DataScale {
 pub enum Gamma {
     /// One gamma for every feature.
     Value(f64),
-    /// One per feature.
+    /// One gamma per feature.
     PerFeature(Vec<f64>),
     /// A rule.
     Rule(GammaRule),
 }
 
 rules! {
-    /// Rules for [`Gamma`]; the first two with scikit-learn's names.
+    /// Rules for [`Gamma`]; the first two have scikit-learn's names.
     pub enum GammaRule, "rule for gamma" {
         /// 1 / (D var(X)).
         Scale = "scale",
         /// 1 / D.
         Auto = "auto",
-        /// Learnt from the targets: one width for all features in units of their spread, or one for each where that is worth its
-        /// parameters.
+        /// Learned from the targets: one width for all features in units of their spread, or one per feature if the
+        /// data support so many parameters.
         Evidence = "evidence",
-        /// One number per feature, learnt so: features that say nothing of the target get next to none.
+        /// Learned from the targets: one number per feature, almost 0 for features that say nothing about the target.
         EvidenceArd = "evidence-ard",
-        /// One width for all features in units of their spread, learnt so.
+        /// Learned from the targets: one width for all features in units of their spread.
         EvidenceOne = "evidence-one",
     }
 }
 
 impl GammaRule {
-    /// Whether the targets have a say.
+    /// Returns true if the rule uses the targets.
     #[doc(hidden)]
     pub fn is_learnt(self) -> bool {
         matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd | GammaRule::EvidenceOne)
@@ -393,8 +395,7 @@ impl Gamma {
                     return Err(Error::Parameter {
                         name: format!("kernel.{kernel}.gamma"),
                         found: rule.name().into(),
-                        expected: "a number, or one per feature, or \"scale\" or \"auto\": only a fit to rows in memory can \
-                                   learn it"
+                        expected: "a number, one per feature, \"scale\" or \"auto\": only a fit to rows in memory can learn it"
                             .into(),
                     });
                 }
@@ -420,7 +421,7 @@ impl Gamma {
         Ok(())
     }
 
-    /// gamma of feature `d`; the rule is resolved.
+    /// Returns gamma of feature `d`, once the rule is resolved.
     #[doc(hidden)]
     pub fn at(&self, d: usize) -> f64 {
         match self {
@@ -430,13 +431,13 @@ impl Gamma {
         }
     }
 
-    /// gamma of each feature, `[D]`.
+    /// Returns gamma of each feature, `[D]`.
     #[doc(hidden)]
     pub fn values(&self, features: usize) -> Array1<f64> {
         Array1::from_shape_fn(features, |d| self.at(d))
     }
 
-    /// Its square roots, `[D]`: scales of features, which do not overflow when gamma x^2 does not.
+    /// Returns the square roots of gamma, `[D]`. As scales of features they do not overflow unless gamma x^2 does.
     #[doc(hidden)]
     pub fn roots(&self, features: usize) -> Array1<f64> {
         self.values(features).mapv(f64::sqrt)
@@ -451,7 +452,7 @@ impl Gamma {
         }
     }
 
-    /// Takes the first values of `values` and returns the rest.
+    /// Sets the parameters from the first of `values`, and returns the rest.
     #[doc(hidden)]
     pub fn set<'a>(&mut self, values: &'a [f64]) -> &'a [f64] {
         match self {

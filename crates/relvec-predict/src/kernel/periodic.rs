@@ -12,16 +12,18 @@ use super::{DataScale, Fill, Gamma, KernelFunction, positive};
 use crate::error::Result;
 use crate::prelude::*;
 
-/// exp(-4 sum_d gamma_d sin^2(pi (x_d - x'_d) / period)): the Gaussian kernel of the points (cos, sin)(2 pi x_d / period), one on a
-/// circle for each feature (MacKay 1998). gamma = 1 / (2 l^2) for the length scale l of scikit-learn's `ExpSineSquared`.
+/// exp(-4 sum_d gamma_d sin^2(pi (x_d - x'_d) / period)). It is the Gaussian kernel of the points (cos, sin)(2 pi x_d /
+/// period), one on a circle for each feature (MacKay 1998). gamma is 1 / (2 l^2) for the length scale l of
+/// scikit-learn's `ExpSineSquared`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Periodic {
     /// Inverse squared width on the circle, > 0. The rules `scale` and `auto` give 1 / D.
     pub gamma: Gamma,
-    /// The period of every feature, > 0, in its unit; where gamma is learned, it is learned from here.
+    /// Period of every feature, > 0, in the unit of the feature. If gamma is learned, this is the initial value of the
+    /// period.
     pub period: f64,
-    /// Whether the period stays as it is.
+    /// True if the period is not learned.
     pub fixed: bool,
 }
 
@@ -32,12 +34,12 @@ impl Default for Periodic {
 }
 
 impl Periodic {
-    /// Points on circles, [n, 2D]; x: [n, D].
+    /// Returns points on circles, [n, 2D], for rows `x`, [n, D].
     fn circles(&self, x: ArrayView2<f64>) -> Array2<f64> {
         let mut points = Array2::zeros((x.nrows(), 2 * x.ncols()));
         for (mut pair, x) in points.axis_chunks_iter_mut(Axis(1), 2).zip(x.columns()) {
             for (mut point, x) in pair.outer_iter_mut().zip(x) {
-                // The remainder is exact, where a large multiple of 2 pi is not.
+                // The remainder is exact, while a large multiple of 2 pi is rounded.
                 let (sin, cos) = (TAU * ((x % self.period) / self.period)).sin_cos();
                 (point[0], point[1]) = (cos, sin);
             }
@@ -53,7 +55,7 @@ impl KernelFunction for Periodic {
     }
 
     fn resolve(&mut self, data: &DataScale) -> Result<()> {
-        // A circle has the same extent whatever the data are.
+        // A circle has the same extent for any data.
         self.gamma.resolve("periodic", &DataScale { variance: 1.0, ..*data })
     }
 

@@ -15,9 +15,9 @@ use crate::prelude::*;
 pub struct Poly {
     /// Scale of the inner product, > 0.
     pub gamma: Gamma,
-    /// Added to the inner product.
+    /// Offset added to the inner product.
     pub coef0: f64,
-    /// The power, a whole number >= 1.
+    /// Power, a whole number >= 1.
     pub degree: u32,
 }
 

@@ -10,13 +10,14 @@ use super::{DataScale, Fill, Gamma, KernelFunction, positive, vector};
 use crate::error::Result;
 use crate::prelude::*;
 
-/// (1 + d^2 / shape)^-shape, d^2 = sum_d gamma_d (x_d - x'_d)^2; the Gaussian kernel as shape grows.
+/// (1 + d^2 / shape)^-shape, where d^2 = sum_d gamma_d (x_d - x'_d)^2. It approaches the Gaussian kernel as shape
+/// grows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RationalQuadratic {
     /// Inverse squared width, > 0.
     pub gamma: Gamma,
-    /// How alike the widths in the mixture are, > 0.
+    /// Shape, > 0. The larger it is, the more similar are the widths in the mixture.
     pub shape: f64,
 }
 
@@ -27,7 +28,7 @@ impl Default for RationalQuadratic {
 }
 
 impl Pointwise for &RationalQuadratic {
-    /// k as a function of d^2.
+    /// Returns k as a function of d^2.
     #[inline(always)]
     fn value(self, d2: f64) -> f64 {
         let r = self.ratio(d2);
@@ -36,7 +37,7 @@ impl Pointwise for &RationalQuadratic {
 }
 
 impl RationalQuadratic {
-    /// d^2 / shape, kept finite.
+    /// Returns d^2 / shape, kept finite.
     #[doc(hidden)]
     #[inline(always)]
     pub fn ratio(&self, d2: f64) -> f64 {

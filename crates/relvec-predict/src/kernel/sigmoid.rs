@@ -9,14 +9,14 @@ use super::{DataScale, Fill, Gamma, KernelFunction, finite, vector};
 use crate::error::Result;
 use crate::prelude::*;
 
-/// tanh(sum_d gamma_d x_d x'_d + coef0). Not positive definite, which a relevance vector machine
-/// does not ask for.
+/// tanh(sum_d gamma_d x_d x'_d + coef0). It is not positive definite, which a relevance vector machine does not
+/// require.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sigmoid {
     /// Scale of the inner product, > 0.
     pub gamma: Gamma,
-    /// Added to the inner product.
+    /// Offset added to the inner product.
     pub coef0: f64,
 }
 

@@ -1,8 +1,8 @@
-//! Kernel values between sparse rows, which are never filled up with zeros.
+//! Kernel values between sparse rows, which are never expanded to dense rows.
 //!
-//! Every kernel but the linear spline is a function of a sum over features, to which a feature that is 0 in both rows adds
-//! nothing. Of squares and of absolute values the sum is that of each row by itself, corrected by the features that both rows
-//! have: the only ones that pairs of rows are compared in.
+//! Every kernel except the linear spline is a function of a sum over features. A feature that is 0 in both rows adds
+//! nothing to it. For squares and absolute differences, the sum consists of one sum per row and a correction for the
+//! features that both rows have. Only these features are compared between pairs of rows.
 
 use crate::parallel::*;
 use crate::prelude::*;
@@ -14,25 +14,30 @@ use super::{Gamma, Kernel};
 use crate::error::{Error, Result};
 use crate::sparse::{SparseRow, SparseRows};
 
-/// A kernel at sparse rows [m, D], made ready once for many others.
+/// A kernel at sparse rows, [m, D], prepared once for many other rows.
 #[derive(Debug)]
 pub struct SparseCentres {
     kernel: Kernel,
     rows: SparseRows,
     term: Term,
-    /// Scale of all features, or of each: square roots of gamma; of absolute values gamma.
+    /// Scale of all features if there is one gamma: its square root, or gamma itself for absolute differences.
     scale: f64,
+    /// Scale of each feature if there is one gamma per feature, `[D]`.
     scales: Vec<f64>,
-    /// The entries by features, scaled: the features that there are, ascending, `[F]`; where the entries of each begin, [F + 1];
-    /// their rows, ascending; their values. No list is as long as there are features, which a damaged file may claim any number of.
+    /// Features with entries, ascending, `[F]`. No list is as long as the number of features, because a damaged file
+    /// may claim any number.
     features: Vec<u32>,
+    /// Index of the first entry of each feature in `places` and `values`, and the end of the last, [F + 1].
     starts: Vec<usize>,
+    /// Row of each entry, ascending within a feature.
     places: Vec<u32>,
+    /// Scaled value of each entry.
     values: Vec<f64>,
-    /// The sum of each row and a row of zeros, of products that of the row and itself, `[m]`; and the largest.
+    /// Sum of each row against a row of zeros, for products against itself, `[m]`.
     sums: Vec<f64>,
+    /// Largest entry of `sums`.
     largest: f64,
-    /// Entries of the longest row.
+    /// Number of entries of the longest row.
     longest: usize,
 }
 
@@ -54,13 +59,13 @@ impl Term {
             Form::Absolutes(_) => Ok(Term::Absolute),
             Form::Products(_) => Ok(Term::Product),
             Form::Other => {
-                let expected = "another kernel for sparse rows: this one is no function of a sum over features; or dense rows";
+                let expected = "another kernel for sparse rows, a function of a sum over features; or dense rows";
                 Err(Error::Parameter { name: "kernel".into(), found: kernel.name().into(), expected: expected.into() })
             }
         }
     }
 
-    /// What is to be added to the sums of two rows by themselves for a feature that both have.
+    /// Returns the correction that a feature of both rows adds to the sums of each row.
     #[inline(always)]
     fn shared(self, a: f64, b: f64) -> f64 {
         match self {
@@ -70,29 +75,29 @@ impl Term {
         }
     }
 
-    /// The term of a row and a row of zeros; of products of the row and itself.
+    /// Returns the term of a row against a row of zeros, for products against itself.
     fn alone(self, a: f64) -> f64 {
         if self == Term::Absolute { a.abs() } else { a * a }
     }
 }
 
 impl Kernel {
-    /// Refuses a kernel that there is none of for sparse rows.
+    /// Checks that the kernel has values between sparse rows.
     ///
     /// # Errors
-    /// The linear spline.
+    /// Returns an error for the linear spline.
     #[doc(hidden)]
     pub fn check_sparse(&self) -> Result<()> {
         Term::of(self).map(|_| ())
     }
 
-    /// k(a_i, b_j) of sparse rows, [n, m]; `a` is [n, D], `b` is [m, D]. The kernel is resolved.
+    /// Returns k(a_i, b_j) of sparse rows, [n, m], for `a`, [n, D], and `b`, [m, D]. The kernel is resolved.
     ///
     /// # Errors
-    /// The linear spline.
+    /// Returns an error for the linear spline.
     ///
     /// # Panics
-    /// If the rows have different numbers of columns.
+    /// Panics if the rows have different numbers of columns.
     pub fn sparse_values(&self, a: &SparseRows, b: &SparseRows) -> Result<Array2<f64>> {
         assert_eq!(a.ncols(), b.ncols(), "kernel values: a and b have different numbers of features");
         let centres = SparseCentres::new(self, b.clone())?;
@@ -105,10 +110,10 @@ impl Kernel {
 }
 
 impl SparseCentres {
-    /// The resolved `kernel` at `rows`.
+    /// Returns the resolved `kernel` prepared at `rows`.
     ///
     /// # Errors
-    /// A kernel that is no function of a sum over features.
+    /// Returns an error for a kernel that is not a function of a sum over features.
     pub fn new(kernel: &Kernel, rows: SparseRows) -> Result<SparseCentres> {
         let term = Term::of(kernel)?;
         let of_term = |gamma: f64| if term == Term::Absolute { gamma } else { gamma.sqrt() };
@@ -134,7 +139,7 @@ impl SparseCentres {
         Ok(centres.with_entries())
     }
 
-    /// Sorts the entries by features, and makes the sums.
+    /// Sorts the entries by features, and computes the sums.
     fn with_entries(mut self) -> SparseCentres {
         self.features = self.rows.columns().to_vec();
         self.features.sort_unstable();
@@ -166,17 +171,17 @@ impl SparseCentres {
         self.scales.get(column).copied().unwrap_or(self.scale)
     }
 
-    /// Some of the rows.
+    /// Returns the kernel at the listed rows.
     pub fn select(&self, some: &[usize]) -> SparseCentres {
         SparseCentres::new(&self.kernel, self.rows.select(some)).expect("the kernel has been checked")
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &SparseRows {
         &self.rows
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -185,14 +190,14 @@ impl SparseCentres {
         row.iter().map(|(column, value)| self.term.alone(value * self.scale(column))).sum()
     }
 
-    /// k(x, x) of each row, `[m]`.
+    /// Returns k(x, x) of each row, `[m]`.
     pub fn diagonal(&self) -> Vec<f64> {
         let mut values = if self.term == Term::Product { self.sums.clone() } else { vec![0.0; self.sums.len()] };
         self.kernel.as_dyn().of_sums(&mut values);
         values
     }
 
-    /// Fills `out` with k(a, c) at the rows c that `at` lists, or at all; in the calling thread alone. `room`: numbers to work with,
+    /// Fills `out` with k(a, c) at the rows c in `at`, or at all rows, in the calling thread alone. `room` is a buffer
     /// of any length.
     pub fn fill(&self, a: SparseRow, at: Option<&[usize]>, room: &mut Vec<f64>, out: &mut [f64]) {
         room.clear();
@@ -214,7 +219,7 @@ impl SparseCentres {
         self.kernel.as_dyn().of_sums(out);
     }
 
-    /// Adds the sums of both rows by themselves; where rows are near, little is left of these, and the sum is made again.
+    /// Adds the sums of both rows. For near rows the result cancels, and is recomputed from the differences.
     fn add_alone(&self, a: SparseRow, at: Option<&[usize]>, out: &mut [f64]) {
         let own = self.alone(a);
         let suspect = (8.0 + (self.longest.max(a.columns.len()) as f64).sqrt()) * f64::EPSILON / TOLERANCE;
@@ -229,7 +234,7 @@ impl SparseCentres {
         }
     }
 
-    /// The sum over features from the differences themselves.
+    /// Returns the sum over features, computed from the differences.
     fn exact(&self, a: SparseRow, b: SparseRow) -> f64 {
         let mut sum = 0.0;
         a.merge(b, |column, a, b| sum += self.term.alone((a - b) * self.scale(column)));

@@ -8,11 +8,11 @@ use super::{DataScale, Fill, Gamma, Kernel, KernelFunction, Rbf, finite, positiv
 use crate::error::{Result, require};
 use crate::prelude::*;
 
-/// sum_t amplitude_t prod_f k_tf(x, x'), every factor on columns of its own.
+/// sum_t amplitude_t prod_f k_tf(x, x'), where every factor has columns of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sum {
-    /// At least one.
+    /// Terms of the sum, at least one.
     pub terms: Vec<Term>,
 }
 
@@ -20,25 +20,26 @@ pub struct Sum {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
-    /// Weight of the term, > 0, beside the amplitude of a process, which multiplies all terms. `None`: learned by the evidence; 1
-    /// where nothing is learned.
+    /// Weight of the term, > 0. The amplitude of a process multiplies all terms in addition. If it is `None`, the
+    /// evidence learns it; it is 1 if nothing is learned.
     #[serde(default)]
     pub amplitude: Option<f64>,
-    /// At least one.
+    /// Factors of the product, at least one.
     pub factors: Vec<Factor>,
 }
 
-/// A kernel that sees z_c = (x_c - o_c) / s_c of some columns c.
+/// A kernel of z_c = (x_c - o_c) / s_c for some columns c.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
-    /// No sum, and a covariance at all rows: neither sigmoid nor linear_spline, nor poly with coef0 < 0.
+    /// The kernel of the factor. It is not a sum, and is a covariance at all rows: neither sigmoid nor linear_spline,
+    /// nor poly with coef0 < 0.
     pub kernel: Kernel,
-    /// The columns, `[C]`; `None`: all of them.
+    /// The columns, `[C]`; `None` for all columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<usize>>,
-    /// Origin o_c and scale s_c > 0 of each column, `[C]`; empty: 0 and 1. Where a sum is learned, linear and poly are given the mean
-    /// and the standard deviation of the rows.
+    /// Origin o_c and scale s_c > 0 of each column, `[C]`; empty for 0 and 1. If a sum is learned, linear and poly use
+    /// the mean and the standard deviation of the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<(f64, f64)>,
 }
@@ -50,12 +51,12 @@ impl Default for Sum {
 }
 
 impl Factor {
-    /// `kernel` on all columns as they are.
+    /// Returns a factor with `kernel` on all columns without scaling.
     pub fn new(kernel: impl Into<Kernel>) -> Factor {
         Factor { kernel: kernel.into(), columns: None, units: vec![] }
     }
 
-    /// What the kernel sees of rows `x`, [n, D]: [n, C].
+    /// Returns the scaled columns of rows `x`, [n, D], that the kernel is computed from: [n, C].
     #[doc(hidden)]
     pub fn inputs(&self, x: ArrayView2<f64>) -> Array2<f64> {
         let mut z = self.columns.as_ref().map_or_else(|| x.to_owned(), |columns| x.select(Axis(1), columns));
@@ -78,7 +79,8 @@ impl Factor {
         own.check()
     }
 
-    /// Checks columns and units against D features; replaces the rules of gamma that need no targets, or, if `all`, every rule.
+    /// Checks columns and units against D features. Replaces the rules of gamma that need no targets by numbers, or
+    /// every rule if `all`.
     fn resolve(&mut self, place: &str, data: &DataScale, all: bool) -> Result<()> {
         let features = self.columns.as_ref().map_or(data.features, Vec::len);
         let largest = self.columns.iter().flatten().max().copied().unwrap_or(0);
@@ -94,12 +96,12 @@ impl Factor {
 }
 
 impl Sum {
-    /// `kernel` alone.
+    /// Returns a sum with `kernel` as its only term.
     pub(super) fn of(kernel: Kernel) -> Sum {
         Sum { terms: vec![Term { amplitude: Some(1.0), factors: vec![Factor::new(kernel)] }] }
     }
 
-    /// Whether there is anything to learn.
+    /// Returns true if the sum has anything to learn.
     pub(super) fn learns(&self) -> bool {
         let gammas = self.terms.iter().flat_map(|term| &term.factors).map(|factor| factor.kernel.gamma());
         let learns = |gamma: Option<&Gamma>| matches!(gamma, Some(Gamma::Rule(rule)) if rule.is_learnt());
@@ -185,7 +187,8 @@ impl KernelFunction for Sum {
 }
 
 impl Kernel {
-    /// The kernel as a sum, if it is one, or periodic: kernels that are learned in the units of the columns, and as a sum.
+    /// Returns the kernel as a sum, if it is a sum or periodic. Such kernels are learned in the units of the columns,
+    /// and as a sum.
     #[doc(hidden)]
     pub fn as_sum(&self) -> Option<Sum> {
         match self {
@@ -195,10 +198,10 @@ impl Kernel {
         }
     }
 
-    /// A copy of a kernel to be learned in which a sum has nothing left but what targets tell.
+    /// Returns a copy of a kernel to be learned, with every rule of a sum replaced that does not need the targets.
     ///
     /// # Errors
-    /// Columns that the data do not have; another number of scales than columns.
+    /// Returns an error for columns that the data do not have, and for another number of scales than columns.
     #[doc(hidden)]
     pub fn prepared(&self, data: &DataScale) -> Result<Kernel> {
         let mut kernel = self.clone();

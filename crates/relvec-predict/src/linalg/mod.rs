@@ -1,4 +1,5 @@
-//! Dense linear algebra of predictions: products, triangular solves, Cholesky with reported jitter. Matrices are row-major.
+//! Dense linear algebra for predictions: products, triangular solves and a Cholesky factor with jitter. Matrices are
+//! row-major.
 //!
 //! No result depends on the number of threads.
 
@@ -12,22 +13,25 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use crate::error::{Error, Result};
 use crate::vector::{self, Dot};
 
-/// The largest jitter, relative to the scale given; more would change the model.
+/// Largest jitter, relative to the given scale; a larger one would change the model.
 const MAX_JITTER: f64 = 1e-11;
-/// Below this many multiply-adds, tasks of their own take longer than they save: some 30 microseconds of one thread.
+/// Number of multiply-adds (about 30 microseconds of one thread) below which separate tasks cost more time than they
+/// save.
 const PARALLEL: usize = 3_000_000;
-/// Rows of a product, or columns of a solve, that one task makes: some cache lines of each row, and tasks for many threads.
+/// Number of rows of a product, or of columns of a solve, per task. It spans several cache lines of each row, and
+/// leaves tasks for many threads.
 const PART: usize = 64;
-/// Triangles up to this size are inverted by solving for the columns of 1, larger ones by halves, which leaves out what is 0. Half
-/// as large: more calls than they are worth; twice: more products with 0.
+/// Size up to which a triangle is inverted by solving for the columns of the identity matrix. Larger ones are inverted
+/// by halves, which skips zeros. Half of this value needs too many calls; twice as much, more products with zeros.
 const LEAST_TRIANGLE: usize = 32;
 
-/// `out = keep * out + a b`, keep 0 or 1, in the calling thread; `a`: [n, k], `b`: [k, m], `out`: [n, m].
+/// Computes `out = keep * out + a b` in the calling thread, where keep is 0 or 1. Shapes: `a` [n, k], `b` [k, m], `out`
+/// [n, m].
 pub fn product_alone(keep: bool, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     product::product(keep, 1.0, a, b, out);
 }
 
-/// `a b`; `a`: [n, k], `b`: [k, m].
+/// Returns `a b`, [n, m], for `a` [n, k] and `b` [k, m].
 pub fn times(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
     if a.len() * b.ncols() < PARALLEL {
@@ -39,7 +43,7 @@ pub fn times(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// `a' a`, [m, m]; `a`: [n, m].
+/// Returns `a' a`, [m, m], for `a` [n, m].
 pub fn gram(a: ArrayView2<f64>) -> Array2<f64> {
     times(a.t(), a)
 }
@@ -53,7 +57,7 @@ pub fn mirror(a: &mut Array2<f64>) {
     }
 }
 
-/// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
+/// Solves `R x = b` in place, for lower triangular `r` [M, M] and `b` [M, K].
 pub fn solve_lower(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
     if r.len() / 2 * b.ncols() < PARALLEL {
         return solve_lower_alone(r, b);
@@ -61,12 +65,12 @@ pub fn solve_lower(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
     b.axis_chunks_iter_mut(Axis(1), PART).into_par_iter().for_each(|b| solve_lower_alone(r, b));
 }
 
-/// Solves R Z = B for Z in place in the calling thread alone; `r` is lower triangular, `[M, M]`, `b` is `[M, K]`.
+/// Solves R Z = B for Z in place, in the calling thread alone, for lower triangular `r`, `[M, M]`, and `b`, `[M, K]`.
 pub fn solve_lower_alone(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     solve::solve(r, b);
 }
 
-/// inv(R) of lower triangular `r`, [M, M].
+/// Returns inv(R) of a lower triangular matrix `r`, [M, M].
 pub fn inverse_lower(r: ArrayView2<f64>) -> Array2<f64> {
     let n = r.nrows();
     let mut out = Array2::zeros((n, n));
@@ -75,7 +79,7 @@ pub fn inverse_lower(r: ArrayView2<f64>) -> Array2<f64> {
         solve_lower_alone(r, out.view_mut());
         return out;
     }
-    // With R = [A 0; B C] its inverse is [inv(A) 0; -inv(C) B inv(A) inv(C)].
+    // The inverse of R = [A 0; B C] is [inv(A) 0; -inv(C) B inv(A) inv(C)].
     let half = (n / 2).next_multiple_of(8);
     let first = inverse_lower(r.slice(s![..half, ..half]));
     let mut below = times(r.slice(s![half.., ..half]), first.view());
@@ -87,18 +91,19 @@ pub fn inverse_lower(r: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// Lower triangular R, zero above the diagonal, with R R' = A: the Cholesky factor of symmetric `a`, [M, M]. If a pivot is not
-/// positive, jitter of 1e-14 and more, at most 1e-11, times `scale` is added to the diagonal.
+/// Returns the Cholesky factor of symmetric `a`, [M, M]: lower triangular R, [M, M], with R R' = A and zeros above the
+/// diagonal. If a pivot is not positive, jitter from 1e-14 to 1e-11 times `scale` is added to the diagonal.
 ///
 /// # Errors
-/// [`Error::Singular`]: with the largest jitter there is no factor either.
+/// [`Error::Singular`]: there is no factor even with the largest jitter.
 pub fn cholesky(a: &Array2<f64>, scale: f64) -> Result<Array2<f64>> {
     let jitters = [0.0, 1e-14, 1e-13, 1e-12, MAX_JITTER];
     let found = jitters.into_iter().find_map(|jitter| factor(a, jitter * scale));
     found.ok_or(Error::Singular { columns: a.nrows(), jitter: MAX_JITTER })
 }
 
-/// Returns the lower Cholesky factor of `a`, `[M, M]`, with `more` on its diagonal, row by row; none if a pivot is not positive.
+/// Returns the lower Cholesky factor of `a`, `[M, M]`, with `more` added to its diagonal. It is computed row by row.
+/// Returns `None` if a pivot is not positive.
 fn factor(a: &Array2<f64>, more: f64) -> Option<Array2<f64>> {
     let mut out = Array2::zeros(a.dim());
     for i in 0..a.nrows() {
@@ -116,7 +121,7 @@ fn factor(a: &Array2<f64>, more: f64) -> Option<Array2<f64>> {
     Some(out)
 }
 
-/// sum_j a_j b_j.
+/// Returns sum_j a_j b_j.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut out = 0.0;
     vector::run(Dot { a, b, out: &mut out });
@@ -127,7 +132,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A triangle that is well conditioned.
+    /// Returns a well-conditioned lower triangular matrix, [M, M].
     fn triangle(n: usize) -> Array2<f64> {
         Array2::from_shape_fn((n, n), |(i, j)| match i.cmp(&j) {
             core::cmp::Ordering::Less => 0.0,
@@ -178,7 +183,8 @@ mod tests {
             let a = r.dot(&r.t());
             assert!(far(&cholesky(&a, 1.0).expect("positive definite"), &r) < 1e-13, "{n}");
         }
-        // Rounding has made it indefinite: all but a few eigenvalues of wide Gaussians are below it.
+        // Rounding has made the matrix indefinite: all but a few eigenvalues of wide Gaussian kernels are below
+        // rounding.
         let n = 60;
         let phi = Array2::from_shape_fn((n, n), |(i, j)| (-((i as f64 - j as f64) * 4.0 / n as f64).powi(2)).exp());
         let a = gram(phi.view());

@@ -1,31 +1,34 @@
 //! Products of dense matrices in the calling thread, in code for the vector unit of the machine.
 //!
-//! Each entry of a product is a sum of fused multiply-adds in the order of its terms, [`DEPTH`] at a time: its bits depend
-//! neither on the vector unit nor on how many rows and columns are asked for together.
+//! Each entry of a product is a sum of fused multiply-adds in the order of its terms, [`DEPTH`] terms at a time. Its
+//! bits depend neither on the vector unit nor on the number of rows and columns.
 
 use core::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 use pulp::{Arch, Simd, WithSimd};
 
-/// Terms that are summed in registers before they are added to the product: this many rows of a panel (48 KB on AVX-512) stay in
-/// the first cache. Half as many: more additions to memory, 2 % slower for 500 terms. Twice as many: the panel leaves the cache.
+/// Number of terms that are summed in registers before they are added to the product. This many rows of a panel (48 KB
+/// on AVX-512) stay in the first-level cache. Half of this value needs more additions to memory, and is 2 % slower for
+/// 500 terms. With twice as much the panel leaves the cache.
 const DEPTH: usize = 256;
-/// Vectors of a row of a tile: with 4 or 8 rows, what the registers hold besides one number and the vectors of one term.
+/// Number of vectors in a row of a tile. With 4 or 8 rows, the registers hold the tile, one number and the vectors of
+/// one term.
 pub(super) const VECTORS: usize = 3;
-/// Numbers of the largest tile: 8 rows of three vectors of 8.
+/// Number of values in the largest tile: 8 rows of three vectors of 8.
 pub(super) const TILE: usize = 8 * VECTORS * 8;
 
-/// `out = keep * out + scale * a b`, keep 0 or 1, scale 1 or -1; `a`: [n, k], `b`: [k, m], `out`: [n, m].
+/// Computes `out = keep * out + scale * a b`, where keep is 0 or 1 and scale is 1 or -1. Shapes: `a` [n, k], `b` [k,
+/// m], `out` [n, m].
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// Panics if the shapes do not match.
 pub(super) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     assert_eq!((a.nrows(), a.ncols(), b.ncols()), (out.nrows(), b.nrows(), out.ncols()), "shapes of a product");
     if out.is_empty() {
         return;
     }
-    // Rows of the product have to be consecutive numbers.
+    // The rows of the product have to be consecutive numbers.
     if out.strides()[1] != 1 && out.ncols() > 1 {
         if out.strides()[0] == 1 || out.nrows() == 1 {
             return product(keep, scale, b.reversed_axes(), a.reversed_axes(), out.reversed_axes());
@@ -50,13 +53,13 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // AVX-512 has 32 registers, other vector units have 16 or more.
+        // AVX-512 has 32 registers; other vector units have at least 16.
         if S::F64_LANES >= 8 { self.in_tiles::<S, 8>(simd) } else { self.in_tiles::<S, 4>(simd) }
     }
 }
 
 impl Product<'_> {
-    /// Makes tiles of `ROWS` rows and up to three vectors.
+    /// Computes the product in tiles of `ROWS` rows and up to three vectors.
     #[inline(always)]
     fn in_tiles<S: Simd, const ROWS: usize>(self, simd: S) {
         let Product { keep, scale, a, b, mut out } = self;
@@ -69,7 +72,7 @@ impl Product<'_> {
             pack(b.slice(s![start..start + depth, ..]), scale, width, S::F64_LANES, &mut panels);
             let tiles_of_rows = a.axis_chunks_iter(Axis(0), ROWS).zip(out.axis_chunks_iter_mut(Axis(0), ROWS));
             for (factors, mut out) in tiles_of_rows {
-                // Where there are fewer rows, the last stands for those that are missing.
+                // In an incomplete tile the last row is used in place of the missing ones.
                 let row = |r: usize| factors.row(r.min(factors.nrows() - 1)).to_slice().expect("standard layout");
                 let rows: [&[f64]; ROWS] = core::array::from_fn(|r| &row(r)[start..start + depth]);
                 let mut outs = out.outer_iter_mut();
@@ -90,8 +93,8 @@ impl Product<'_> {
     }
 }
 
-/// Copies `scale` times `b`, [k, m], in panels of `width` columns, each row by row; the last panel has as few vectors as hold its
-/// columns, and columns that are missing are 0.
+/// Copies `scale` times `b`, [k, m], in panels of `width` columns, each row by row. The last panel has only the vectors
+/// that its columns need, and missing columns are 0.
 #[inline(always)]
 fn pack(b: ArrayView2<f64>, scale: f64, width: usize, lanes: usize, panels: &mut [f64]) {
     let depth = b.nrows();
@@ -108,7 +111,7 @@ fn pack(b: ArrayView2<f64>, scale: f64, width: usize, lanes: usize, panels: &mut
     }
 }
 
-/// A tile of `V` vectors at the given columns of `outs`; rows that are missing there are empty.
+/// Computes a tile of `V` vectors at the given columns of `outs`. Missing rows of `outs` are empty.
 #[inline(always)]
 fn tile_at<S: Simd, const ROWS: usize, const V: usize>(
     simd: S,
@@ -134,8 +137,8 @@ fn tile_at<S: Simd, const ROWS: usize, const V: usize>(
     }
 }
 
-/// out_r = sum_l x_rl y_l, or adds that, for rows y_l of a panel of `V` vectors, 1 to 3: all sums stay in registers, which they do
-/// as long as every index is a constant.
+/// Computes out_r = sum_l x_rl y_l, or adds it to out_r, for rows y_l of a panel of `V` vectors, 1 to 3. All sums stay
+/// in registers, provided that every index is a constant.
 #[inline(always)]
 pub(super) fn tile<S: Simd, const ROWS: usize, const V: usize>(
     simd: S,
@@ -192,7 +195,7 @@ mod tests {
         })
     }
 
-    /// The sum that the head of this file promises, bit by bit.
+    /// Returns the sum that the head of this file defines, bit by bit.
     fn exact(keep: bool, scale: f64, a: &Array2<f64>, b: &Array2<f64>, before: &Array2<f64>) -> Array2<f64> {
         let entry = |(i, j): (usize, usize)| {
             let mut out = before[[i, j]];
@@ -238,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The vector units that this machine has, and none.
+    /// The test covers the vector units that this machine has, and scalar code.
     #[test]
     fn the_vector_unit_changes_no_bit_of_a_product() {
         for (n, k, m) in SHAPES {

@@ -1,6 +1,6 @@
 //! Forward substitution in the calling thread, by the tiles of matrix products.
 //!
-//! The bits of a solution depend neither on the vector unit nor on how many right-hand sides there are.
+//! The bits of a solution depend neither on the vector unit nor on the number of right-hand sides.
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use pulp::{Arch, Simd, WithSimd};
@@ -8,10 +8,10 @@ use pulp::{Arch, Simd, WithSimd};
 use super::product::{TILE, VECTORS, tile};
 use crate::prelude::*;
 
-/// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
+/// Solves `R x = b` in place, for lower triangular `r` [M, M] and `b` [M, K].
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// Panics if the shapes do not match.
 pub(super) fn solve(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     assert_eq!(r.dim(), (b.nrows(), b.nrows()), "shapes of a triangle and its right-hand sides");
     if !b.is_empty() {
@@ -29,7 +29,7 @@ impl WithSimd for Solve<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Few right-hand sides need no more vectors than hold them.
+        // A single vector suffices for few right-hand sides.
         match (S::F64_LANES >= 8, self.b.ncols().div_ceil(S::F64_LANES)) {
             (true, 1) => self.in_tiles::<S, 8, 1>(simd),
             (true, _) => self.in_tiles::<S, 8, VECTORS>(simd),
@@ -40,14 +40,14 @@ impl WithSimd for Solve<'_> {
 }
 
 impl Solve<'_> {
-    /// Takes `ROWS` rows of as many right-hand sides as `V` vectors hold: first the product with all rows before, in
-    /// registers, then the small triangle.
+    /// Solves for `ROWS` rows of the right-hand sides in `V` vectors at a time. The product with all previous rows, in
+    /// registers, comes first, and then the small triangle.
     #[inline(always)]
     fn in_tiles<S: Simd, const ROWS: usize, const V: usize>(self, simd: S) {
         let Solve { r, mut b } = self;
         let r = r.as_standard_layout();
         let (n, width) = (r.nrows(), V * S::F64_LANES);
-        // The solutions, [M, width].
+        // Solutions, [M, width].
         let mut x = vec![0.0; n * width];
         for mut b in b.axis_chunks_iter_mut(Axis(1), width) {
             for (c, column) in b.axis_iter(Axis(1)).enumerate() {
@@ -56,7 +56,7 @@ impl Solve<'_> {
             for first in (0..n).step_by(ROWS) {
                 let (before, own) = x.split_at_mut(first * width);
                 let count = ROWS.min(n - first);
-                // Where there are fewer rows, the last stands for those that are missing.
+                // In an incomplete tile the last row is used in place of the missing ones.
                 let row = |i: usize| r.row((first + i).min(n - 1)).to_slice().expect("standard layout");
                 let rows: [&[f64]; ROWS] = core::array::from_fn(|i| &row(i)[..first]);
                 let mut sums = [0.0; TILE];
