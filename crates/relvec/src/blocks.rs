@@ -1,4 +1,4 @@
-//! Rows that come in blocks, as often as a fit asks for them.
+//! Rows that are read in blocks, as often as a fit needs them.
 
 use ndarray::ArrayView2;
 
@@ -40,10 +40,10 @@ use crate::targets::Targets;
 /// # Ok::<(), relvec::Error>(())
 /// ```
 pub trait Blocks: Sync {
-    /// Calls `each` with all rows, consecutive ones at a time, [B, D], and their targets, with sample weights or without:
-    /// the same rows in every pass, in the same blocks.
+    /// Calls `each` with all rows in blocks of consecutive rows, [B, D], and with their targets and optional sample
+    /// weights. Every pass must give the same rows in the same blocks.
     ///
     /// # Errors
-    /// The first one of `each`; [`Error::Rows`](crate::Error::Rows) if rows cannot be had.
+    /// Returns the first error of `each`, or [`Error::Rows`](crate::Error::Rows) if the rows are not available.
     fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()>;
 }

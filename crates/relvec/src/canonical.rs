@@ -1,4 +1,5 @@
-//! Rows in one order whatever theirs was, equal ones merged: the same problem bit for bit. Their copies are dealt to folds.
+//! Rows in canonical order, with equal rows merged. The problem is the same bit for bit for any order of the user's
+//! rows. The copies of the rows are distributed over folds.
 
 use std::cmp::Ordering;
 
@@ -10,45 +11,47 @@ use rayon::prelude::*;
 
 use crate::sparse::{SparseRow, SparseRows};
 
-/// Rows that one thread copies at a time.
+/// Number of rows that one thread copies at a time.
 const CHUNK: usize = 1024;
-/// Copies of one row that are dealt to the folds one by one; every fold gets an equal share of any further ones. Of 32
-/// copies drawn at random each of 5 folds has some in all but 0.4 % of the draws, so that an equal share of more changes
-/// no fold's kind of rows. Memory grows with it: half of it would leave out 14 %, twice of it doubles the memory.
+/// Number of copies of one row that are dealt to the folds one by one. Every fold gets an equal share of any further
+/// copies. If 32 copies are drawn at random, each of 5 folds has some in all but 0.4 % of the draws, so that an equal
+/// share of more copies changes no fold's kind of rows. Half of this value would leave a fold without copies in 14 % of
+/// the draws; twice as much doubles the memory.
 const DEALT: f64 = 32.0;
 
-/// The user's rows in canonical order, merged; `R` holds their features.
+/// The user's rows in canonical order, merged; `R` stores their features.
 pub(crate) struct Canonical<R = Array2<f64>> {
     pub rows: R,
-    /// As many for each row as it had.
+    /// Targets, the same number for each row.
     pub targets: Vec<f64>,
     pub weights: Vec<f64>,
-    /// The user's rows that each of them stands for.
+    /// The user's rows that each merged row represents.
     pub copies: Copies,
-    /// What else is given of each, if anything is.
+    /// Further data of each row, if there are any.
     pub given: Option<Vec<f64>>,
-    /// The dictionary: distinct inputs, each by the lowest user's row that has it, `[L]`.
+    /// Dictionary of distinct inputs, `[L]`. Each is given by the lowest number of a user's row that has these inputs.
     pub origin: Vec<usize>,
-    /// The first of `rows` that has it, `[L]`.
+    /// First of `rows` with the inputs of each dictionary entry, `[L]`.
     pub first: Vec<usize>,
-    /// The place in the dictionary of each user's row, `[N]`.
+    /// Index in the dictionary for each of the user's rows, `[N]`; `None` for a row of weight 0.
     pub column_of: Vec<Option<usize>>,
-    /// Rows that share their inputs with another that is left.
+    /// Number of merged rows that share their inputs with an earlier merged row.
     pub shared: usize,
     pub merged: usize,
 }
 
-/// Rows that have an order: that of their features, one after the other.
+/// Rows with a lexicographic order of their features.
 trait Ordered {
     fn compare(&self, i: usize, j: usize) -> Ordering;
 
-    /// Numbers that compare as the rows do as far as they differ, so that hardly a comparison has to look up rows.
+    /// Returns a number that is ordered as the rows are, and equal for rows that it does not distinguish. Few
+    /// comparisons then have to read rows.
     fn key(&self, i: usize) -> u64;
 }
 
 struct Dense<'a> {
     x: ArrayView2<'a, f64>,
-    /// The first feature that distinguishes rows.
+    /// First feature whose values differ between rows.
     first: Option<usize>,
 }
 
@@ -74,7 +77,8 @@ impl Ordered for Dense<'_> {
 impl Ordered for SparseRows {
     fn compare(&self, i: usize, j: usize) -> Ordering {
         let (a, b): (SparseRow, SparseRow) = (self.row(i), self.row(j));
-        // The first column where they differ: one of them may have a zero there, and its next entry further on.
+        // Finds the first column in which the rows differ. One of them may have a zero there, and its next entry
+        // further on.
         let equal = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
         let at = |row: SparseRow| row.columns.get(equal).map_or((usize::MAX, 0.0), |c| (*c as usize, row.values[equal]));
         let ((p, v), (q, w)) = (at(a), at(b));
@@ -88,22 +92,22 @@ impl Ordered for SparseRows {
 }
 
 impl Canonical {
-    /// Brings rows `x`, `[N, D]`, into canonical order. The targets `y` are one for each row, or `[K, N]` row by row. Rows that
-    /// differ in what is `given` of them are not equal.
+    /// Brings rows `x`, `[N, D]`, into canonical order. The targets `y` are one for each row, or `[K, N]` row by row.
+    /// Rows that differ in the data `given` for them are not equal.
     pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: Option<&[f64]>) -> Canonical {
         Canonical::of(&Dense::new(x), x.nrows(), y, weights, given, |rows| take(x, rows))
     }
 }
 
 impl Canonical<SparseRows> {
-    /// Brings sparse rows into canonical order, with targets one for each row, or K by rows.
+    /// Brings sparse rows into canonical order. There are one or K targets for each row, stored row by row.
     pub fn sparse(x: &SparseRows, y: &[f64], weights: &[f64]) -> Canonical<SparseRows> {
         Canonical::of(x, x.nrows(), y, weights, None, |rows| x.select(rows))
     }
 }
 
 impl<R> Canonical<R> {
-    /// This table with its rows held in another way.
+    /// Returns this table with its rows stored in another form.
     pub fn map_rows<S>(self, change: impl FnOnce(R) -> S) -> Canonical<S> {
         let Canonical { rows, targets, weights, copies, given, origin, first, column_of, shared, merged } = self;
         Canonical { rows: change(rows), targets, weights, copies, given, origin, first, column_of, shared, merged }
@@ -172,15 +176,16 @@ impl<R> Canonical<R> {
     }
 }
 
-/// The user's rows behind each merged row. A row whose weight is a whole number w counts as w copies of weight 1, so
-/// that a weight and repeated rows are the same; a row of any other weight is one copy, which no fold divides.
+/// The user's rows that each merged row represents. A row whose weight is a whole number w counts as w copies of weight
+/// 1, so that a weight and repeated rows are equivalent. A row of any other weight is one copy, which is never divided
+/// between folds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copies {
-    /// Copies of weight 1 of each merged row.
+    /// Number of copies of weight 1 of each merged row.
     single: Vec<f64>,
-    /// Where the other copies of each merged row end in `others`.
+    /// End of the other copies of each merged row in `others`.
     end: Vec<usize>,
-    /// The weights of the other copies, ascending within a row.
+    /// Weights of the other copies, ascending within a row.
     others: Vec<f64>,
 }
 
@@ -190,7 +195,7 @@ impl Copies {
         self.end.push(self.others.len());
     }
 
-    /// Adds one of the user's rows to the last merged row; weights ascend.
+    /// Adds one of the user's rows to the last merged row. The weights must ascend.
     fn add(&mut self, weight: f64) {
         let row = self.single.len() - 1;
         if weight.fract() == 0.0 {
@@ -209,17 +214,17 @@ impl Copies {
         &self.others[row.checked_sub(1).map_or(0, |before| self.end[before])..self.end[row]]
     }
 
-    /// The weight of all copies of a row.
+    /// Returns the weight of all copies of a row.
     fn weight(&self, row: usize) -> f64 {
         self.single[row] + self.others(row).iter().sum::<f64>()
     }
 
-    /// How many copies a row has.
+    /// Returns the number of copies of a row.
     pub fn count(&self, row: usize) -> f64 {
         self.single[row] + self.others(row).len() as f64
     }
 
-    /// The rows in another order.
+    /// Returns the copies of the listed rows, in that order.
     pub fn select(&self, rows: &[usize]) -> Copies {
         let mut out = Copies::default();
         for row in rows {
@@ -231,18 +236,19 @@ impl Copies {
         out
     }
 
-    /// Deals the copies of `rows` to `folds`. `target`: of each of `rows`, by its place among them. Classes are
-    /// `stratified`: the numbers of copies that two folds have of a class, and in all, differ by at most 1. Other
-    /// targets: of each `folds` copies that are neighbours in the order of the targets each fold gets one.
+    /// Distributes the copies of `rows` over `folds` folds. `target` returns the target of the row at an index of
+    /// `rows`. Classes are `stratified`: the numbers of copies of a class in two folds, and of all copies, differ by at
+    /// most 1. For other targets, each fold gets one of every `folds` copies that are neighbours in the order of the
+    /// targets.
     ///
-    /// Nothing but the merged rows, their copies and the seed decides: neither the order of the user's rows nor whether
-    /// they come as copies or as whole weights.
+    /// The result depends only on the merged rows, their copies and the seed. It depends neither on the order of the
+    /// user's rows nor on whether they are given as copies or as whole weights.
     pub fn deal(&self, rows: &[usize], target: impl Fn(usize) -> f64, stratified: bool, folds: usize, seed: u64) -> Vec<Fold> {
         let mut deck: Vec<(usize, f64)> = vec![];
         let mut shares = vec![0.0; rows.len()];
         for (place, row) in rows.iter().enumerate() {
             let single = self.single[*row];
-            // What each fold gets without drawing.
+            // Each fold gets this number without drawing.
             shares[place] = ((single - DEALT).max(0.0) / folds as f64).floor();
             let dealt = single - shares[place] * folds as f64;
             deck.extend((0..dealt as usize).map(|_| (place, 1.0)));
@@ -255,7 +261,8 @@ impl Copies {
             (0..folds).map(|_| (0..rows.len()).filter(|k| shares[*k] > 0.0).map(|k| (k, shares[k])).collect()).collect();
         let mut turn: Vec<usize> = (0..folds).collect();
         for (k, copy) in deck.into_iter().enumerate() {
-            // Copies of one class are in random order already; a new turn at the seam of two would spread them unevenly.
+            // Copies of one class are in random order already. A new order at the boundary of two classes would
+            // distribute them unevenly.
             if k % folds == 0 && !stratified {
                 turn.shuffle(&mut random);
             }
@@ -265,16 +272,16 @@ impl Copies {
     }
 }
 
-/// Rows of a fold, ascending, and what their copies in it weigh together.
+/// Rows of a fold, ascending, with the total weight of their copies in it.
 pub(crate) type Fold = Vec<(usize, f64)>;
 
-/// All rows of the folds but of one, and what their copies there weigh.
+/// Returns the rows of all folds except one, with the total weights of their copies there.
 pub(crate) fn all_but(folds: &[Fold], out: usize) -> Fold {
     let others = folds.iter().enumerate().filter(|(k, _)| *k != out);
     merged(others.flat_map(|(_, fold)| fold.iter().copied()).collect())
 }
 
-/// Each row once, ascending, its weights added up in their order.
+/// Returns each row once, ascending, with the sum of its weights.
 fn merged(mut copies: Vec<(usize, f64)>) -> Fold {
     copies.sort_unstable_by(|(i, v), (j, w)| i.cmp(j).then(v.total_cmp(w)));
     copies.dedup_by(|next, kept| {
@@ -297,19 +304,20 @@ fn take(x: ArrayView2<f64>, rows: &[usize]) -> Array2<f64> {
     out
 }
 
-/// Whole numbers in the order of `total_cmp`.
+/// Returns integers in the order of `total_cmp`.
 fn ascending(v: f64) -> u64 {
     let bits = v.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// -0 is 0.
+/// Returns the number with -0 replaced by 0.
 pub(crate) fn plain(v: f64) -> f64 {
     v + 0.0
 }
 
-/// Returns the variance of all entries of `rows`, `[N, D]`, taken together, by weight: what `gamma = "scale"` needs. It is 0 only
-/// if all entries are equal: a variance below all numbers becomes the least of them, and one beyond them infinite.
+/// Returns the weighted variance of all entries of `rows`, `[N, D]`, together, which `gamma = "scale"` needs. It is 0
+/// only if all entries are equal. A variance that underflows becomes the smallest number, and one that overflows
+/// infinite.
 pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
@@ -319,7 +327,7 @@ pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     if !mean.is_finite() {
         return f64::INFINITY;
     }
-    // Relative to the largest entry first, so that squares stay in range.
+    // Entries are taken relative to the largest one, so that squares stay in range.
     let largest = rows.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
     match largest {
         0.0 => 0.0,
@@ -327,7 +335,7 @@ pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     }
 }
 
-/// Returns the variance of all entries of sparse rows taken together, by weight: zeros count.
+/// Returns the weighted variance of all entries of sparse rows together, zeros included.
 pub(crate) fn sparse_variance(rows: &SparseRows, weights: &[f64]) -> f64 {
     let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
@@ -355,8 +363,8 @@ mod tests {
 
     use super::*;
 
-    /// Few different values, of both zeros and signs, so that every rule for ties has its turn; behind a
-    /// feature that is the same for all rows, and one that is almost.
+    /// Few different values, with both zeros and both signs, exercise every rule for ties. One feature is the same for
+    /// all rows, and another almost.
     #[test]
     fn the_order_is_that_of_features_target_weight_and_place() {
         let mut state = 7u64;
@@ -397,8 +405,8 @@ mod tests {
         assert!(found.origin.len() + found.shared == found.targets.len());
     }
 
-    /// Random tables of repeated rows and weights: each copy is in one fold, folds of classes are as even as can be, and
-    /// whole weights are dealt as the copies that they stand for.
+    /// In random tables of repeated rows and weights, each copy is in one fold, and folds of classes are as even as
+    /// possible. Whole weights are distributed as the copies that they represent.
     #[test]
     fn folds_hold_each_copy_once_and_are_even() {
         let mut random = Pcg64::seed_from_u64(1);
@@ -430,7 +438,7 @@ mod tests {
                 if weights.iter().all(|w| w.fract() == 0.0) {
                     even(&|_| true);
                     (0..if stratified { 3 } else { 0 }).for_each(|class| even(&|t| t == f64::from(class)));
-                    // The same rows one by one, in another order.
+                    // The same rows are given one by one, in another order.
                     let mut single: Vec<usize> = (0..n).flat_map(|i| vec![i; weights[i] as usize]).collect();
                     single.shuffle(&mut random);
                     let (x, y) = (x.select(Axis(0), &single), single.iter().map(|i| y[*i]).collect::<Vec<f64>>());

@@ -1,4 +1,4 @@
-//! The design matrix Phi by blocks of rows, and the products that every algorithm lives on.
+//! The design matrix Phi by blocks of rows, and the products with Phi that all algorithms use.
 
 use std::ops::Range;
 
@@ -14,26 +14,32 @@ use crate::linalg;
 use crate::report::Interrupt;
 use crate::sparse::SparseRows;
 
-/// Bytes of a block of rows, which is filled and used up in cache; rows that it should have none the less, so
-/// that what it is added to is not read too often; and its most bytes and its share of the memory limit.
+/// Number of bytes of a block of rows that is filled and used while it is in the cache.
 const BLOCK_BYTES: u64 = 1 << 22;
+/// Number of rows of a block, even if it then exceeds [`BLOCK_BYTES`]. With fewer rows, the sums that it is added to
+/// would be read too often.
 const BLOCK_ROWS: u64 = 512;
+/// Largest number of bytes of a block.
 const BLOCK_MOST: u64 = 1 << 25;
+/// Inverse of the largest share of the memory limit that a block may take.
 const BLOCK_SHARE: u64 = 16;
-/// Entries that one thread fills at a time (256 KB), so that the second sweep over them finds them in its cache.
+/// Number of entries that one thread fills at a time (256 KB), so that its second sweep over them finds them in its
+/// cache.
 const CHUNK_ENTRIES: usize = 1 << 15;
-/// Rows and columns of a tile (512 KB), which one thread makes and uses while it is in its cache.
+/// Rows of a tile (512 KB), which one thread computes and uses while it is in its cache.
 const TILE_ROWS: usize = 256;
+/// Columns of a tile.
 const TILE_COLUMNS: usize = 256;
-/// Columns that one thread sums at a time.
+/// Number of columns that one thread sums at a time.
 const CHUNK_COLUMNS: usize = 128;
-/// Tasks that a pass by tiles is cut into at least, so that every thread has its share; by sizes alone.
+/// Least number of tasks of a pass by tiles, so that every thread has work. It depends on sizes alone.
 const TASKS: usize = 16;
 
-/// The kernel for rows, [N, D], of weights `[N]`, every parameter a number.
+/// Returns the kernel for `rows`, [N, D], of weights `[N]`, with a number for every parameter.
 ///
 /// # Errors
-/// Features in units in which its parameters, or its values, are not in the range of numbers: names the largest.
+/// Returns an error that names the largest feature if parameters or values of the kernel overflow or underflow in the
+/// units of the features.
 pub(crate) fn resolve(kernel: &Kernel, rows: ArrayView2<f64>, weights: &[f64]) -> Result<Kernel> {
     let scale = DataScale { features: rows.ncols(), variance: all_variance(&rows, weights) };
     let kernel = kernel.resolve(&scale).map_err(|error| name_largest(error, rows))?;
@@ -45,10 +51,10 @@ pub(crate) fn resolve(kernel: &Kernel, rows: ArrayView2<f64>, weights: &[f64]) -
     Ok(kernel)
 }
 
-/// Sets the kernel parameters that depend on the data from sparse rows, and checks that its values stay in range.
+/// Returns the kernel for sparse rows, with a number for every parameter.
 ///
 /// # Errors
-/// As [`resolve`]; a kernel that there is none of for sparse rows.
+/// See [`resolve`]. Returns an error for a kernel without values between sparse rows too.
 pub(crate) fn resolve_sparse(kernel: &Kernel, rows: &SparseRows, weights: &[f64]) -> Result<Kernel> {
     kernel.check_sparse()?;
     let entries = rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |(column, value)| (i, column, value)));
@@ -61,8 +67,8 @@ pub(crate) fn resolve_sparse(kernel: &Kernel, rows: &SparseRows, weights: &[f64]
     Ok(kernel)
 }
 
-/// Products of features that are below all numbers would make every basis function zero; those beyond them, infinite. `own`: the
-/// kernel value of the row with the `largest` feature and itself.
+/// Checks `own`, the kernel value of the row with the `largest` feature and itself. If products of features underflow,
+/// every basis function would be zero; if they overflow, infinite.
 fn check_own(kernel: &Kernel, largest: f64, own: f64) -> Result<()> {
     match largest != 0.0 && !own.is_normal() {
         true => Err(Error::Overflow { what: format!("the kernel value of a row and itself, {},", kernel.name()) }),
@@ -70,13 +76,13 @@ fn check_own(kernel: &Kernel, largest: f64, own: f64) -> Result<()> {
     }
 }
 
-/// Adds the largest feature of `rows`, `[N, D]`, to an error that a number left its range.
+/// Adds the largest feature of `rows`, `[N, D]`, to an overflow error.
 pub(crate) fn name_largest(error: Error, rows: ArrayView2<f64>) -> Error {
     let largest = if let Error::Overflow { .. } = error { largest(rows) } else { None };
     name_feature(error, largest)
 }
 
-/// An error that a number left its range, with the row, the column and the value of the largest feature.
+/// Adds row, column and value of the largest feature to an overflow error.
 fn name_feature(error: Error, largest: Option<(usize, usize, f64)>) -> Error {
     match (error, largest) {
         (Error::Overflow { what }, Some((_, column, value))) => {
@@ -94,18 +100,19 @@ fn largest(rows: ArrayView2<f64>) -> Option<(usize, usize, f64)> {
     Some((row, column, *value))
 }
 
-/// Where the basis functions come from.
+/// The source of the basis functions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The kernel, centred on each training row.
     #[default]
     Kernel,
-    /// The columns of X themselves: X is a design matrix (to a support vector machine, of kernel values between all rows).
+    /// The columns of X themselves. X is then a design matrix, for a support vector machine the kernel values between
+    /// all rows.
     Given,
 }
 
-/// The columns before scaling.
+/// The columns of Phi before scaling.
 #[derive(Debug, Clone)]
 pub(crate) enum Columns {
     /// A kernel at centres, [L, D].
@@ -114,19 +121,19 @@ pub(crate) enum Columns {
     Given,
 }
 
-/// Fills rows of some columns, consecutive ones from the first given.
+/// Function that fills consecutive rows of some columns, from the given row on.
 type Filler<'a> = Box<dyn Fn(usize, ArrayViewMut2<f64>) + 'a>;
 
-/// Phi, [N, P]: column 0 is the bias (if there is one), then the basis functions; every column is
-/// divided by its weighted norm. It alone decides what is stored and what is made again.
+/// The design matrix Phi, [N, P]. Column 0 is the bias, if there is one; the basis functions follow. Every column is
+/// divided by its weighted norm. The design decides which values are stored and which are recomputed.
 #[derive(Debug)]
 pub(crate) struct Design {
     rows: ArcArray2<f64>,
     columns: Columns,
     bias: bool,
-    /// What columns are divided by, `[P]`; 0 for a column that is zero on every row.
+    /// Norms that columns are divided by, `[P]`; 0 for a column that is zero on every row.
     norms: Vec<f64>,
-    /// What columns are multiplied by, `[P]`; `None` while all norms are 1.
+    /// Inverse norms, `[P]`; `None` while all norms are 1.
     scales: Option<Vec<f64>>,
     stored: Option<Array2<f64>>,
     block_rows: usize,
@@ -134,8 +141,8 @@ pub(crate) struct Design {
 }
 
 impl Design {
-    /// `rows`: [N, D], `weights`: `[N]`. All of Phi is kept if it takes at most a quarter of `memory_limit`;
-    /// else its norms take a pass of their own.
+    /// Returns the design on `rows`, [N, D], with `weights`, `[N]`. All of Phi is stored if it takes at most a quarter
+    /// of `memory_limit`. Otherwise its norms need an additional pass.
     pub fn new(
         rows: ArcArray2<f64>,
         columns: Columns,
@@ -153,8 +160,8 @@ impl Design {
         Ok(design)
     }
 
-    /// Makes a design on `rows`, `[N, D]`, that keeps no columns and makes no pass: every norm counts as 1, until it is known in
-    /// another way (from the diagonal of G, where no square leaves the range of numbers).
+    /// Returns a design on `rows`, `[N, D]`, that stores no columns and makes no pass. Every norm counts as 1 until it
+    /// is known from elsewhere, such as from the diagonal of G, if no square overflows or underflows.
     pub fn unscaled(rows: ArcArray2<f64>, columns: Columns, bias: bool, memory_limit: u64, interrupt: Interrupt) -> Design {
         let basis = match &columns {
             Columns::Kernel { centres, .. } => centres.nrows(),
@@ -165,7 +172,7 @@ impl Design {
         Design { rows, columns, bias, norms: vec![1.0; p], scales: None, stored: None, block_rows, interrupt }
     }
 
-    /// Makes a design with these columns and norms on other rows, `[N, D]`; its Phi is not stored.
+    /// Returns a design with these columns and norms on other rows, `[N, D]`. Its Phi is not stored.
     pub fn on_rows(&self, rows: ArcArray2<f64>) -> Design {
         Design {
             rows,
@@ -179,7 +186,7 @@ impl Design {
         }
     }
 
-    /// Divides the columns, whose norms were 1 so far, by `norms`, `[P]`; 0 stands for a column of zeros.
+    /// Divides the columns, whose norms were 1 so far, by `norms`, `[P]`; 0 marks a column of zeros.
     pub fn set_norms(&mut self, norms: Vec<f64>) {
         let scales: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
         if let Some(phi) = self.stored.as_mut() {
@@ -188,7 +195,7 @@ impl Design {
         (self.norms, self.scales) = (norms, Some(scales));
     }
 
-    /// Makes columns zero where `norms`, `[P]`, are.
+    /// Sets those columns to zero whose entry of `norms`, `[P]`, is 0.
     pub fn refuse(&mut self, norms: &[f64]) {
         let refused: Vec<usize> = (0..norms.len()).filter(|j| norms[*j] == 0.0 && self.norms[*j] > 0.0).collect();
         for j in refused {
@@ -200,14 +207,14 @@ impl Design {
         }
     }
 
-    /// Rows of one block of `columns` columns where a fit may take `memory_limit` bytes.
+    /// Returns the number of rows of one block of `columns` columns, for a fit that may use `memory_limit` bytes.
     pub fn block_rows(columns: usize, memory_limit: u64) -> usize {
         let row = 8 * columns.max(1) as u64;
         let most = BLOCK_MOST.min(memory_limit / BLOCK_SHARE) / row;
         ((BLOCK_BYTES / row).max(BLOCK_ROWS).min(most) as usize).clamp(16, 4096)
     }
 
-    /// Bytes that Phi takes, if it is kept.
+    /// Returns the number of bytes of the stored Phi; 0 if it is not stored.
     pub fn stored_bytes(&self) -> u64 {
         self.stored.as_ref().map_or(0, |phi| 8 * phi.len() as u64)
     }
@@ -220,17 +227,17 @@ impl Design {
         self.norms.len()
     }
 
-    /// What each column was divided by, `[P]`; 0 for a column that is zero on every row.
+    /// Returns the norms that columns were divided by, `[P]`; 0 for a column that is zero on every row.
     pub fn norms(&self) -> &[f64] {
         &self.norms
     }
 
-    /// The rows, [N, D].
+    /// Returns the rows, [N, D].
     pub fn rows(&self) -> ArrayView2<'_, f64> {
         self.rows.view()
     }
 
-    /// The kernel and its centres, [L, D]; `None` for given columns.
+    /// Returns the kernel and its centres, [L, D]; `None` for given columns.
     pub fn kernel(&self) -> Option<(&Kernel, ArrayView2<'_, f64>)> {
         match &self.columns {
             Columns::Kernel { kernel, centres } => Some((kernel, centres.view())),
@@ -238,7 +245,7 @@ impl Design {
         }
     }
 
-    /// The listed columns, [N, M].
+    /// Returns the listed columns, [N, M].
     pub fn select(&self, columns: &[usize]) -> Array2<f64> {
         if self.stored.is_none() {
             return self.make(&self.list(columns));
@@ -250,7 +257,8 @@ impl Design {
         out
     }
 
-    /// What fills rows of the listed columns, [B, M], consecutive ones from the first given, in the calling thread.
+    /// Returns a function that fills consecutive rows of the listed columns, [B, M], from the given row on, in the
+    /// calling thread.
     pub fn filler<'a>(&'a self, columns: &'a [usize]) -> impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a {
         let maker = self.stored.is_none().then(|| self.list(columns));
         move |start, mut out| match (&self.stored, &maker) {
@@ -264,14 +272,14 @@ impl Design {
         }
     }
 
-    /// Calls `each` with consecutive blocks of rows of Phi, [B, P]; blocks depend on sizes alone.
+    /// Calls `each` with consecutive blocks of rows of Phi, [B, P]. Blocks depend on sizes alone.
     ///
-    /// Once interrupted, it passes over the rest: what the caller sums is incomplete, and is never read,
-    /// since every solve refuses then.
+    /// After an interrupt the remaining blocks are skipped. Sums of the caller are then incomplete, but nothing uses
+    /// them, because every solve returns an error after an interrupt.
     pub fn for_each_block(&self, mut each: impl FnMut(Range<usize>, ArrayView2<f64>)) {
         let (n, step) = (self.n_rows(), self.block_rows);
         let maker = self.stored.is_none().then(|| self.range(0..self.n_columns()));
-        // One buffer for all blocks: fresh memory costs as much as filling it.
+        // One buffer serves for all blocks, because fresh memory costs as much as filling it.
         let mut buffer = Array2::zeros((maker.as_ref().map_or(0, |_| step.min(n)), self.n_columns()));
         for start in (0..n).step_by(step) {
             if self.interrupt.is_raised() {
@@ -290,8 +298,8 @@ impl Design {
         }
     }
 
-    /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; r'Phi for each column of
-    /// `r`, [N, R]; and Phi_A' B Phi, [M, P], as [`Design::cross`].
+    /// Returns, in one pass, the squared norms of all columns weighted by `weights`, `[N]`, as `[P]`; r'Phi for each
+    /// column of `r`, [N, R]; and Phi_A' B Phi, [M, P], see [`Design::cross`].
     pub fn moments(&self, weights: &[f64], r: ArrayView2<f64>, active: &[usize]) -> (Vec<f64>, Vec<Vec<f64>>, Array2<f64>) {
         let (m, p) = (active.len(), self.n_columns());
         let mut sums = self.weighted_products(weights, Some(r), active).into_raw_vec_and_offset().0;
@@ -300,13 +308,13 @@ impl Design {
         (diag, f, Array2::from_shape_vec((m, p), sums).expect("M rows of P numbers"))
     }
 
-    /// Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), `[N]`.
+    /// Returns Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), `[N]`.
     pub fn cross(&self, weights: &[f64], active: &[usize]) -> Array2<f64> {
         self.weighted_products(weights, None, active)
     }
 
-    /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; and `left`' Phi, [K, P],
-    /// for any `left`, [N, K].
+    /// Returns, in one pass, the squared norms of all columns weighted by `weights`, `[N]`, as `[P]`; and `left`' Phi,
+    /// [K, P], for any `left`, [N, K].
     pub fn products(&self, weights: &[f64], left: ArrayView2<f64>) -> (Vec<f64>, Array2<f64>) {
         let (k, p) = (left.ncols(), self.n_columns());
         let slice = |rows: Range<usize>| CowArray::from(left.slice_move(s![rows, ..]));
@@ -315,18 +323,20 @@ impl Design {
         (diag, Array2::from_shape_vec((k, p), sums).expect("K rows of P numbers"))
     }
 
-    /// Phi_A' B Phi; below it, with `r`, r'Phi and the weighted squares of the columns: [M, P] or [M + R + 1, P].
+    /// Returns Phi_A' B Phi, [M, P]. With `r`, [N, R], rows for r'Phi and the weighted squares of the columns follow:
+    /// [M + R + 1, P].
     fn weighted_products(&self, weights: &[f64], r: Option<ArrayView2<f64>>, active: &[usize]) -> Array2<f64> {
         let maker = self.list(active);
         let left = |rows: Range<usize>| CowArray::from(self.left_side(rows, &maker, weights, r, active));
         self.by_tiles(weights, active.len() + r.map_or(0, |r| r.ncols()), r.is_some(), &left)
     }
 
-    /// left' Phi, [K, P], and below it, if wanted, the weighted squares of the columns; `left` gives rows of a
-    /// matrix of K columns.
+    /// Returns left' Phi, [K, P], and with `with_squares` a last row of the weighted squares of the columns. `left`
+    /// returns rows of a matrix with K columns.
     ///
-    /// By tiles of Phi, each made and used up in the cache of one thread. A task is a group of columns, and
-    /// where there are few of those, of rows; sums over groups of rows are in the order of the rows.
+    /// Phi is computed in tiles, each of which is used while it is in the cache of one thread. A task is a group of
+    /// columns; if there are few groups, it is a group of rows as well. Sums over groups of rows are added in the order
+    /// of the rows.
     fn by_tiles<'l>(
         &self,
         weights: &[f64],
@@ -338,7 +348,7 @@ impl Design {
         let width = even_part(p, TILE_COLUMNS);
         let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
         let group_rows = n.div_ceil(groups).max(1);
-        // The left side is kept for as many rows at a time as a block may take.
+        // The left side is stored for as many rows at a time as a block may take.
         let left_rows = (self.block_rows * p / left_columns.max(1) / groups).clamp(TILE_ROWS, group_rows.max(TILE_ROWS));
         let height = left_columns + usize::from(with_squares);
         let mut parts: Vec<Array2<f64>> = (0..groups).map(|_| Array2::zeros((height, p))).collect();
@@ -359,7 +369,7 @@ impl Design {
         total
     }
 
-    /// B Phi_A and r of some rows beside each other, [n, M] or [n, M + R].
+    /// Returns B Phi_A of some rows, [n, M], or with r beside it, [n, M + R].
     fn left_side(
         &self,
         rows: Range<usize>,
@@ -392,8 +402,8 @@ impl Design {
         left
     }
 
-    /// Adds left' Phi to `out`, `[K, C]`, for B rows and C columns of Phi; `left` is `[B, K]`. If `out` is `[K + 1, C]`, its last
-    /// row receives the weighted squares of Phi.
+    /// Adds left' Phi to `out`, `[K, C]`, for B rows and C columns of Phi, with `left`, `[B, K]`. If `out` is `[K + 1,
+    /// C]`, the weighted squares of Phi are added to its last row.
     fn tile_products(
         &self,
         rows: Range<usize>,
@@ -402,7 +412,7 @@ impl Design {
         weights: &[f64],
         mut out: ArrayViewMut2<f64>,
     ) {
-        // Sums go to a place of their own first: rows of `out` are far apart.
+        // Sums are accumulated in an array of their own, because rows of `out` are far apart.
         let mut sums = Array2::zeros((left.ncols(), columns.len()));
         let (mut squares, ones) = (vec![0.0; columns.len()], vec![1.0; columns.len()]);
         let with_squares = out.nrows() > left.ncols();
@@ -420,7 +430,8 @@ impl Design {
         }
     }
 
-    /// Calls `each` with the first row and the entries, `[B, C]`, of consecutive tiles of C columns, in this thread.
+    /// Calls `each` with the first row and the entries, `[B, C]`, of consecutive tiles of C columns, in the calling
+    /// thread.
     fn for_each_tile(&self, rows: Range<usize>, columns: Range<usize>, mut each: impl FnMut(usize, ArrayView2<f64>)) {
         let fill: Option<Filler> = match &self.stored {
             Some(_) => None,
@@ -447,14 +458,14 @@ impl Design {
         }
     }
 
-    /// Returns all rows of the C columns of `maker`, `[N, C]`, made by all threads.
+    /// Returns all rows of the C columns of `maker`, `[N, C]`, computed by all threads.
     fn make(&self, maker: &Maker) -> Array2<f64> {
         let mut out = Array2::zeros((self.n_rows(), maker.width));
         maker.fill_by_all(0, out.view_mut());
         out
     }
 
-    /// What makes consecutive columns.
+    /// Returns the maker of consecutive columns.
     fn range(&self, columns: Range<usize>) -> Maker<'_> {
         let first = usize::from(self.bias);
         let mut maker = Maker::of(self, columns.clone());
@@ -471,11 +482,11 @@ impl Design {
         maker
     }
 
-    /// What makes the listed columns.
+    /// Returns the maker of the listed columns.
     fn list(&self, columns: &[usize]) -> Maker<'_> {
         let first = usize::from(self.bias);
         let mut maker = Maker::of(self, columns.iter().copied());
-        // Runs of basis functions with biases, if any, between them.
+        // The list is split into runs of basis functions and runs of the bias.
         for run in columns.chunk_by(|a, b| (*a < first) == (*b < first)) {
             let basis = || run.iter().map(|j| j - first).collect::<Vec<_>>();
             let part = match &self.columns {
@@ -488,7 +499,8 @@ impl Design {
         maker
     }
 
-    /// Weighted norms that neither overflow nor vanish: sums of squares relative to the largest entry.
+    /// Returns the weighted norms of the columns, `[P]`. Sums of squares are relative to the largest entry, so that
+    /// they neither overflow nor underflow.
     pub fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
         let (n, p) = (self.n_rows(), self.n_columns());
         let width = even_part(p, TILE_COLUMNS);
@@ -512,7 +524,7 @@ impl Design {
     }
 }
 
-/// Adds sum_i w_i phi_ij to `out`, `[P]`: w'Phi for a block of rows, [B, P], of consecutive numbers.
+/// Adds sum_i w_i phi_ij to `out`, `[P]`, which is w'Phi for a block of rows `phi`, [B, P], of consecutive numbers.
 pub(crate) fn add_sums(w: &[f64], phi: ArrayView2<f64>, out: &mut [f64]) {
     out.par_chunks_mut(CHUNK_COLUMNS).enumerate().for_each(|(k, out)| {
         let start = k * CHUNK_COLUMNS;
@@ -520,7 +532,7 @@ pub(crate) fn add_sums(w: &[f64], phi: ArrayView2<f64>, out: &mut [f64]) {
     });
 }
 
-/// The size of parts, at most `most`, that `whole` falls into about evenly.
+/// Returns the size of the parts, at most `most`, into which `whole` is divided about evenly.
 fn even_part(whole: usize, most: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).max(1)).max(1)
 }
@@ -530,7 +542,7 @@ fn scale(block: ArrayViewMut2<f64>, scales: &[f64]) {
     vector::each_row(block, |_, out| vector::run(Scale { times: scales, out }));
 }
 
-/// Columns of Phi, ready to be made for any rows.
+/// Some columns of Phi, prepared to be computed for any rows.
 struct Maker<'a> {
     rows: ArrayView2<'a, f64>,
     parts: Vec<(Range<usize>, Part<'a>)>,
@@ -546,7 +558,7 @@ enum Part<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Without parts yet; `columns` are those of the design that will be there.
+    /// Returns a maker without parts. `columns` are the columns of the design that will be added.
     fn of(design: &'a Design, columns: impl Iterator<Item = usize>) -> Maker<'a> {
         let scales = design.scales.as_ref().map(|s| columns.map(|j| s[j]).collect());
         Maker { rows: design.rows.view(), parts: vec![], width: 0, scales }
@@ -557,7 +569,7 @@ impl<'a> Maker<'a> {
         self.width += width;
     }
 
-    /// Fills `out`, [n, width], for consecutive rows from `start`, in this thread.
+    /// Fills `out`, [n, width], for consecutive rows from `start` on, in the calling thread.
     fn fill(&self, start: usize, mut out: ArrayViewMut2<f64>) {
         let rows = self.rows.slice(s![start..start + out.nrows(), ..]);
         for (columns, part) in &self.parts {
@@ -585,10 +597,10 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// A sum of squares in units of a power of 2 squared, which fits the largest entry.
+/// A sum of squares in units of the square of a power of 2, which is close to the largest entry.
 #[derive(Debug, Clone, Copy, Default)]
 struct Norm {
-    /// Infinite for one that is not a number as well.
+    /// The largest magnitude; infinite if an entry is NaN.
     largest: f64,
     squares: f64,
 }
@@ -607,7 +619,7 @@ impl Norm {
         norms.iter_mut().zip(squares).for_each(|(n, s)| n.squares += s);
     }
 
-    /// The power of 2 at or just below the largest entry, or the least normal one.
+    /// Returns the power of 2 at or just below the largest entry, or the smallest normal number.
     fn unit(&self) -> f64 {
         let exponent = self.largest.min(f64::MAX).to_bits() >> 52;
         f64::from_bits(exponent.max(1) << 52)

@@ -1,8 +1,7 @@
-//! Sparse kernel machines: relevance vector machines for regression and classification.
+//! Sparse kernel models: relevance vector machines and support vector machines for regression and classification.
 //!
-//! A sparse kernel machine is an expansion y(x) = sum_m w_m k(x, c_m) + w_0; fitting decides which
-//! few centres c_m stay. [`Rvm`] holds the parameters, [`Rvm::fit`] learns a [`Model`] and says in a
-//! [`Report`] how it went.
+//! A sparse kernel model is a function y(x) = sum_m w_m k(x, c_m) + w_0 with few centres c_m, which the fit selects.
+//! [`Rvm`] contains the parameters. [`Rvm::fit`] learns a [`Model`] and returns it with a [`Report`] on the fit.
 
 mod blocks;
 mod canonical;
@@ -20,7 +19,7 @@ mod sums;
 mod svm;
 mod targets;
 
-// At the paths that files of this crate name.
+// Files of this crate import these modules by these paths.
 use relvec_predict::internal as registry;
 use relvec_predict::internal::{error, sparse, special};
 

@@ -1,6 +1,6 @@
-//! Dense linear algebra: products, Cholesky with reported jitter, triangular solves, QR.
+//! Dense linear algebra: products, Cholesky factors with reported jitter, triangular solves and QR.
 //!
-//! The only file that names the linear-algebra crates. Matrices are row-major.
+//! No other file uses the linear-algebra crates. Matrices are row-major.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -19,30 +19,33 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// The largest jitter, relative to a unit-norm diagonal; more would change the model.
+/// Largest jitter, relative to a unit-norm diagonal; a larger one would change the model.
 pub(crate) const MAX_JITTER: f64 = 1e-11;
-/// Below this many multiply-adds two threads that wait for each other are slower than one.
+/// Number of multiply-adds below which two threads that wait for each other are slower than one.
 const PARALLEL_FLOPS: f64 = 1e7;
-/// Below this many, so are tasks of their own.
+/// Number of multiply-adds below which separate tasks are slower than one.
 const PARALLEL_TASKS: f64 = 3e6;
-/// Columns of one task: up to so many, and no fewer than so many only to have more tasks.
+/// Largest number of columns of one task.
 const MOST_PART: usize = 192;
+/// Number of columns below which a task is not divided further to have more tasks.
 const LEAST_PART: usize = 64;
-/// What the sides of parts are multiples of: the registers of a kernel hold so many neighbours, or twice as many.
+/// Divisor of the sides of parts. The registers of a kernel hold this many neighbours, or twice as many.
 const STEP: usize = 24;
-/// Rows of a symmetric product that are summed at a time, so that what its parts share stays in the cache of a core;
-/// and multiply-adds, up to so many times those rows, after which the threads wait for each other.
+/// Number of rows of a symmetric product that are summed at a time, so that the data which its parts share stay in the
+/// cache of a core.
 const FEW_ROWS: usize = 160;
+/// Multiply-adds after which the threads wait for each other.
 const SHARED_FLOPS: f64 = 3e7;
+/// Largest multiple of [`FEW_ROWS`] rows that is processed before the threads wait for each other.
 const MOST_ROWS: f64 = 32.0;
-/// Products whose sides are all at least so long gain by packing what is scattered.
+/// Length from which on all sides of a product must be for packing of scattered factors to pay.
 const LEAST_PACKED: usize = 16;
-/// Squares on the diagonal of a symmetric product up to this size are made whole.
+/// Size up to which squares on the diagonal of a symmetric product are computed whole.
 const LEAST_SQUARE: usize = 24;
 
-/// Whether scattered factors are packed: faer's kernels for AVX-512 read both where they are at full speed. Those for AVX2
-/// lose a third where neighbours in the sum are far apart, as in a'b; the crate that faer uses on other processors, which
-/// copies them first, does not.
+/// Returns true if scattered factors are packed. faer's kernels for AVX-512 read both factors in place at full speed.
+/// Its kernels for AVX2 are a third slower if neighbours in the sum are far apart, as in a'b. The crate that faer uses
+/// on other processors copies factors first, and is not slower.
 #[cfg(target_arch = "x86_64")]
 fn packs() -> bool {
     !std::arch::is_x86_feature_detected!("avx512f")
@@ -53,16 +56,17 @@ fn packs() -> bool {
     true
 }
 
-/// Multiply-adds above which the matrix crate uses its workspace, with much to spare: sides of so many.
+/// Sides of a product that is large enough for the matrix crate to use its workspace, with a wide margin.
 const LARGE_SIDE: usize = 64;
 
-/// Starts threads for fits and predictions; `None`: as many as there are processors.
+/// Starts threads for fits and predictions; `None` starts as many as there are processors.
 ///
-/// If the system limits the address space of the process (`ulimit -v`), the threads reserve here what matrix products will need,
-/// which otherwise would end the process in the middle of the work.
+/// If the system limits the address space of the process (`ulimit -v`), the threads reserve here what matrix products
+/// will need. A failed reservation during the work would end the process.
 ///
 /// # Errors
-/// [`Error::Parameter`]: more threads than can be started; [`Error::Memory`]: more than the address space has room for.
+/// [`Error::Parameter`]: more threads than can be started. [`Error::Memory`]: more threads than the address space has
+/// room for.
 pub fn thread_pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
     let count = threads.unwrap_or(0);
     let start = || {
@@ -73,10 +77,10 @@ pub fn thread_pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
         })
     };
     let Some(limit) = memory::address_space() else { return start() };
-    // Nobody else starts threads meanwhile, so that what was asked for is there.
+    // No other caller starts threads in the meantime, so that the requested address space is available.
     let _alone = memory::one_at_a_time();
     let pool = start()?;
-    // Each has taken what the allocator reserves for a thread.
+    // Each thread has now taken the space that the allocator reserves for a thread.
     on_each(&pool, || drop(std::hint::black_box(vec![0u8])));
     let turn = Mutex::new(());
     let refused = on_each(&pool, move || {
@@ -93,13 +97,13 @@ pub fn thread_pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
     }
     let threads = pool.current_num_threads();
     let what = format!(
-        "matrix products of {threads} threads, within the address space that the system allows (ulimit -v); fewer threads \
-         (threads = 1) need less"
+        "matrix products of {threads} threads within the address space that the system allows (ulimit -v); use fewer threads \
+         (threads = 1)"
     );
     Err(Error::Memory { what, needed: memory::with_workspaces(refused), limit })
 }
 
-/// Runs `task` in each thread of a pool. A worker of another pool that waits here takes up no other work of its own.
+/// Runs `task` in each thread of a pool. A worker of another pool that waits here does no other work meanwhile.
 fn on_each<T: Send + 'static>(pool: &rayon::ThreadPool, task: impl Fn() -> T + Send + Sync + 'static) -> Vec<T> {
     let (sender, receiver) = channel();
     pool.spawn_broadcast(move |_| {
@@ -126,9 +130,9 @@ fn view_mut<'a>(a: &'a mut ArrayViewMut2<'_, f64>) -> MatMut<'a, f64> {
     unsafe { MatMut::from_raw_parts_mut(a.as_mut_ptr(), rows, columns, s0, s1) }
 }
 
-/// Calls `f` with the index and the part of each group of `width` columns of `out`, `[M, N]`, side by side if that pays. Parts
-/// depend on sizes alone, so the bits do not depend on threads; and no thread waits for another within a product, which is slow
-/// where other programs want the same cores.
+/// Calls `f` with the index and the part of each group of `width` columns of `out`, `[M, N]`, in parallel if that pays.
+/// Parts depend on sizes alone, so that the bits do not depend on threads. No thread waits for another within a
+/// product, which would be slow if other programs use the same cores.
 fn by_columns(mut out: ArrayViewMut2<f64>, width: usize, multiply_adds: f64, f: impl Fn(usize, ArrayViewMut2<f64>) + Sync) {
     let parts = out.axis_chunks_iter_mut(Axis(1), width.max(1));
     if multiply_adds < PARALLEL_TASKS || rayon::current_num_threads() < 2 {
@@ -138,7 +142,7 @@ fn by_columns(mut out: ArrayViewMut2<f64>, width: usize, multiply_adds: f64, f: 
     }
 }
 
-/// `out = keep * out + scale * a b`, keep 0 or 1; `a`: [n, k], `b`: [k, m], `out`: [n, m].
+/// Computes `out = keep * out + scale * a b`, where keep is 0 or 1. Shapes: `a` [n, k], `b` [k, m], `out` [n, m].
 pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     let (n, m) = out.dim();
     if n > m {
@@ -152,16 +156,16 @@ pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<
     });
 }
 
-/// Computes `out = a b`, or adds that if `keep`, in the calling thread alone, for tasks that run side by side; a: `[M, K]`, b:
-/// `[K, N]`, out: `[M, N]`.
+/// Computes `out = a b`, or adds it if `keep`, in the calling thread alone, for tasks that run in parallel. Shapes: a
+/// `[M, K]`, b `[K, N]`, out `[M, N]`.
 pub(crate) fn product_alone(keep: bool, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     multiply(if keep { Accum::Add } else { Accum::Replace }, 1.0, a, b, out);
 }
 
-/// Computes `out = scale * a b`, or adds that, in the calling thread; a: `[M, K]`, b: `[K, N]`, out: `[M, N]`.
+/// Computes `out = scale * a b`, or adds it, in the calling thread. Shapes: a `[M, K]`, b `[K, N]`, out `[M, N]`.
 fn multiply(accum: Accum, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let ((m, n), k) = (out.dim(), a.ncols());
-    // Of the factor on the side of the rows of `out`, whose neighbours the kernels do not load together.
+    // Stride of the factor on the side of the rows of `out`, whose neighbours the kernels do not load together.
     let across = if out.strides()[1] == 1 { a.strides()[1] } else { b.strides()[0] };
     if !packs() || across == 1 || m.min(n).min(k) < LEAST_PACKED {
         return matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, Par::Seq);
@@ -169,8 +173,8 @@ fn multiply(accum: Accum, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mu
     packed(matches!(accum, Accum::Add), scale, a, b, out);
 }
 
-/// Computes `out = keep * out + scale * a b`, keep 0 or 1, in the calling thread; a: `[M, K]`, b: `[K, N]`, out: `[M, N]`. Both
-/// factors are copied first, piece by piece.
+/// Computes `out = keep * out + scale * a b`, where keep is 0 or 1, in the calling thread. Shapes: a `[M, K]`, b `[K,
+/// N]`, out `[M, N]`. Both factors are copied first, piece by piece.
 fn packed(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let ((m, n), k) = (out.dim(), a.ncols());
     assert_eq!((a.nrows(), b.nrows(), b.ncols()), (m, k, n), "factors fit each other and the product");
@@ -203,8 +207,8 @@ fn packed(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut ou
     }
 }
 
-/// `out = a' b`, or adds that, of the lower triangle; besides, some of what is above it may be written. In the calling
-/// thread; `a`, `b`: [n, m], and `a' b` symmetric.
+/// Computes the lower triangle of `out = a' b`, or adds it, in the calling thread. Entries above the diagonal may be
+/// overwritten. `a` and `b` are [n, m], and `a' b` must be symmetric.
 fn lower_multiply(accum: Accum, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     let m = out.nrows();
     if m <= LEAST_SQUARE {
@@ -219,14 +223,14 @@ fn lower_multiply(accum: Accum, a: ArrayView2<f64>, b: ArrayView2<f64>, out: Arr
     lower_multiply(accum, a.slice(rest), b.slice(rest), right);
 }
 
-/// `a b`; `a`: [n, k], `b`: [k, m].
+/// Returns `a b`, [n, m], for `a` [n, k] and `b` [k, m].
 pub(crate) fn times(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
     product(false, 1.0, a, b, out.view_mut());
     out
 }
 
-/// `a' a`, [m, m]; `a`: [n, m].
+/// Returns `a' a`, [m, m], for `a` [n, m].
 pub(crate) fn gram(a: ArrayView2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((a.ncols(), a.ncols()));
     lower_gram(false, a, out.view_mut());
@@ -234,14 +238,14 @@ pub(crate) fn gram(a: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// Adds `a' a` to the lower triangle of `out`, as [`lower_gram`]; `a`: [n, m], `out`: [m, m].
+/// Adds `a' a` to the lower triangle of `out`, see [`lower_gram`], for `a` [n, m] and `out` [m, m].
 pub(crate) fn add_gram(a: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     lower_gram(true, a, out);
 }
 
-/// `out = keep * out + a' a`, keep 0 or 1, of the lower triangle; what is above it may be overwritten, and means nothing
-/// until it is mirrored. `a`: [n, m], `out`: [m, m]. Fresh memory is best not kept: to read it before it is written takes
-/// as long again as to write it.
+/// Computes the lower triangle of `out = keep * out + a' a`, where keep is 0 or 1, for `a` [n, m] and `out` [m, m].
+/// Entries above the diagonal may be overwritten, and are invalid until they are mirrored. Fresh memory should not be
+/// kept: reading it before writing takes as long again as writing.
 pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let m = a.ncols();
     let few = (FEW_ROWS * m * m).max(1) as f64;
@@ -251,7 +255,8 @@ pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<
     }
 }
 
-/// Computes the lower triangle of `out = a' a`, or adds that, of rows that the threads take together; a: `[N, M]`, out: `[M, M]`.
+/// Computes the lower triangle of `out = a' a`, or adds it, for rows that the threads process together. Shapes: a `[N,
+/// M]`, out `[M, M]`.
 fn lower_gram_of(accum: Accum, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let m = a.ncols();
     let width = part(m);
@@ -276,13 +281,13 @@ fn lower_gram_of(accum: Accum, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) 
     if multiply_adds < PARALLEL_TASKS || rayon::current_num_threads() < 2 {
         rows.into_iter().enumerate().for_each(row_of_parts);
     } else {
-        // The longest first.
+        // The longest tasks start first.
         rows.into_par_iter().enumerate().rev().for_each(row_of_parts);
     }
 }
 
-/// Ranges of `n` rows, at least one, equal and of at most `size`, each with what becomes of its product: the first replaces what is
-/// there unless that is kept, and the others are added.
+/// Returns equal ranges of `n` rows, at least one, of at most `size` rows each, with the accumulation mode of each
+/// product. The first product replaces the values unless `keep` is set; the others are added.
 fn rows_in_turn(keep: bool, n: usize, size: usize) -> impl Iterator<Item = (Accum, Range<usize>)> {
     let size = n.div_ceil(n.div_ceil(size).max(1)).max(1);
     (0..n.max(1)).step_by(size).map(move |first| {
@@ -291,15 +296,15 @@ fn rows_in_turn(keep: bool, n: usize, size: usize) -> impl Iterator<Item = (Accu
     })
 }
 
-/// `w' w`, [m, m], of lower triangular `w`: no product with what is above the diagonal.
+/// Returns `w' w`, [m, m], for lower triangular `w`, [m, m], without products with the zeros above its diagonal.
 pub(crate) fn gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     let mut out = lower_gram_of_lower(w);
     mirror(&mut out);
     out
 }
 
-/// Returns the lower triangle of w' w, `[M, M]`, for a lower triangular `w`, `[M, M]`. What is above the diagonal means nothing
-/// until it is mirrored.
+/// Returns the lower triangle of w' w, `[M, M]`, for lower triangular `w`, `[M, M]`. Entries above the diagonal are
+/// invalid until they are mirrored.
 fn lower_gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     let m = w.ncols();
     let mut out = Array2::zeros((m, m));
@@ -310,7 +315,7 @@ fn lower_gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// Adds the lower triangle of a' a to `out`, `[M, M]`, in the calling thread alone; a: `[N, M]`.
+/// Adds the lower triangle of a' a to `out`, `[M, M]`, in the calling thread alone, for a, `[N, M]`.
 pub(crate) fn add_gram_alone(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     for (accum, rows) in rows_in_turn(true, a.nrows(), FEW_ROWS) {
         let rows = a.slice(s![rows, ..]);
@@ -318,14 +323,14 @@ pub(crate) fn add_gram_alone(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     }
 }
 
-/// Width of about equal parts of `columns` columns: wide enough for fast products, and at least four, so that
-/// threads have their share.
+/// Returns the width of about equal parts of `columns` columns. Parts are wide enough for fast products, and there are
+/// at least four, so that threads share the work.
 fn part(columns: usize) -> usize {
     let parts = columns.div_ceil(MOST_PART).max(columns.div_ceil(LEAST_PART).min(4)).max(1);
     columns.div_ceil(parts).next_multiple_of(STEP)
 }
 
-/// Copies the lower triangle of `a`, `[M, M]`, onto the upper one, by blocks that fit into the cache.
+/// Copies the lower triangle of `a`, `[M, M]`, onto the upper one, in blocks that fit into the cache.
 pub(crate) fn mirror(a: &mut Array2<f64>) {
     const BLOCK: usize = 32;
     let n = a.nrows();
@@ -341,29 +346,30 @@ pub(crate) fn mirror(a: &mut Array2<f64>) {
     }
 }
 
-/// A lower Cholesky factor `R` with `R R' = A`, and the jitter it took.
+/// A lower Cholesky factor `R` with `R R' = A`, and its jitter.
 #[derive(Debug, Clone)]
 pub(crate) struct Cholesky {
-    /// [M, M], zero above the diagonal; column-major, as it is made.
+    /// The factor, [M, M], zero above the diagonal and column-major.
     pub lower: Array2<f64>,
-    /// What was added to the diagonal, relative to the scale given.
+    /// Jitter that was added to the diagonal, relative to the given scale.
     pub jitter: f64,
 }
 
 impl Cholesky {
-    /// Factorises symmetric `a`, [M, M]. If a pivot is not positive, jitter of 1e-14 and more, at
-    /// most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
+    /// Factorises symmetric `a`, [M, M]. If a pivot is not positive, jitter from 1e-14 to [`MAX_JITTER`] times `scale`
+    /// (the size of a unit-norm diagonal) is added.
     pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
         Cholesky::of(a.nrows(), scale, || a.clone())
     }
 
-    /// Solves `A x = b` in place; `b`: [M, K].
+    /// Solves `A x = b` in place for `b`, [M, K].
     pub fn solve(&self, mut b: ArrayViewMut2<f64>) {
         solve_lower(self.lower.view(), b.view_mut());
         solve_lower_transposed(self.lower.view(), b);
     }
 
-    /// Factorises symmetric `gram` + diag(`a`), [M, M] and `[M]`; jitter is relative to the largest of the diagonal of `gram`.
+    /// Factorises symmetric `gram` + diag(`a`), [M, M] and `[M]`. Jitter is relative to the largest diagonal entry of
+    /// `gram`.
     pub fn of_sum<'a>(gram: &Array2<f64>, a: impl IntoIterator<Item = &'a f64> + Clone) -> Result<Self> {
         let scale = gram.diag().iter().fold(0.0f64, |m, v| m.max(*v));
         Cholesky::of(gram.nrows(), scale, || {
@@ -373,13 +379,13 @@ impl Cholesky {
         })
     }
 
-    /// Factorises what `matrix` makes, symmetric, [n, n]: it is asked again for each try, since a failed
-    /// factorisation leaves nothing of either triangle to rely on. No jitter is tried if `scale` is 0.
+    /// Factorises the symmetric matrix, [n, n], that `matrix` returns. It is called for each try, because a failed
+    /// factorisation overwrites both triangles. No jitter is tried if `scale` is 0.
     pub fn of(n: usize, scale: f64, matrix: impl Fn() -> Array2<f64>) -> Result<Self> {
         let mut jitter = 0.0;
         loop {
             let a = matrix();
-            // The transpose of a symmetric matrix is as good.
+            // The transpose of a symmetric matrix is the same matrix.
             let mut a = if a.is_standard_layout() { a } else { a.reversed_axes() };
             let finite = a.diag().iter().all(|v| v.is_finite());
             a.diag_mut().mapv_inplace(|v| v + jitter * scale);
@@ -393,13 +399,13 @@ impl Cholesky {
         }
     }
 
-    /// Factorises symmetric `a`, [n, n], of which only the upper triangle is read. No jitter is tried: `None` where `a` has no
-    /// factor.
+    /// Factorises symmetric `a`, [n, n], of which only the upper triangle is read. No jitter is tried; the result is
+    /// `None` if `a` has no factor.
     pub fn of_upper(a: Array2<f64>) -> Option<Self> {
         lower_factor(a).map(|lower| Cholesky { lower, jitter: 0.0 })
     }
 
-    /// log |A|.
+    /// Returns log |A|.
     pub fn log_det(&self) -> f64 {
         2.0 * self.lower.diag().iter().map(|v| v.ln()).sum::<f64>()
     }
@@ -409,10 +415,10 @@ impl Cholesky {
         inverse_lower(self.lower.view())
     }
 
-    /// inv(A), [M, M], of the lower triangle: what is above it means nothing until it is mirrored.
+    /// Returns the lower triangle of inv(A), [M, M]. Entries above the diagonal are invalid until they are mirrored.
     pub fn lower_of_inverse(&self) -> Array2<f64> {
         let n = self.lower.nrows();
-        // Column-major as the factor is: a third faster than row-major.
+        // Column-major order, which the factor has, is a third faster than row-major.
         let mut half = Array2::zeros((n, n).f());
         let parallel = par((n * n * n) as f64 / 6.0);
         triangular_inverse::invert_lower_triangular(view_mut(&mut half.view_mut()), view(&self.lower.view()), parallel);
@@ -420,15 +426,16 @@ impl Cholesky {
     }
 }
 
-/// Lower triangular R, zero above the diagonal, with R R' = `a`, [n, n], row-major, of which only the upper triangle is read.
+/// Returns lower triangular R, [n, n], zero above the diagonal, with R R' = `a`, for row-major `a`, [n, n]. Only the
+/// upper triangle of `a` is read.
 fn lower_factor(mut a: Array2<f64>) -> Option<Array2<f64>> {
     let n = a.nrows();
     let parallel = par((n * n * n) as f64 / 6.0);
     let params = Default::default();
     let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
     {
-        // Column-major is up to three times faster. The transpose of a symmetric matrix will do: the factor lands above the
-        // diagonal, and below it `a` stays as it was.
+        // Column-major order is up to three times faster. The transpose of a symmetric matrix is the same matrix. The
+        // factor is written above the diagonal, and the entries below it do not change.
         let mut columns = a.view_mut().reversed_axes();
         let stack = MemStack::new(&mut buffer);
         llt::factor::cholesky_in_place(view_mut(&mut columns), Default::default(), parallel, stack, params).ok()?;
@@ -440,7 +447,7 @@ fn lower_factor(mut a: Array2<f64>) -> Option<Array2<f64>> {
     Some(a.reversed_axes())
 }
 
-/// inv(R) of lower triangular `r`, [M, M].
+/// Returns inv(R), [M, M], of lower triangular `r`, [M, M].
 pub(crate) fn inverse_lower(r: ArrayView2<f64>) -> Array2<f64> {
     let n = r.nrows();
     let mut out = Array2::zeros((n, n));
@@ -448,7 +455,7 @@ pub(crate) fn inverse_lower(r: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
+/// Solves `R x = b` in place, for lower triangular `r`, [M, M], and `b`, [M, K].
 pub(crate) fn solve_lower(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     let multiply_adds = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
     let width = part(b.ncols());
@@ -457,7 +464,7 @@ pub(crate) fn solve_lower(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     });
 }
 
-/// Solves `R' x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
+/// Solves `R' x = b` in place, for lower triangular `r`, [M, M], and `b`, [M, K].
 pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     let multiply_adds = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
     let width = part(b.ncols());
@@ -466,12 +473,12 @@ pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) 
     });
 }
 
-/// Least squares by QR: `x`, [M, K], whose columns have least |a x - b|, and lower triangular `R`, positive diagonal,
-/// with `R R' = a'a`. `a`: [n, M], n >= M, `b`: [n, K]. In the calling thread alone: parts of a reflection are summed in an
-/// order that depends on the number of threads.
+/// Solves least squares by QR, for `a`, [n, M], n >= M, and `b`, [n, K]. Returns `x`, [M, K], whose columns minimise |a
+/// x - b|, and lower triangular `R`, [M, M], with a positive diagonal and `R R' = a'a`. It runs in the calling thread
+/// alone, because parts of a reflection are summed in an order that depends on the number of threads.
 pub(crate) fn least_squares(a: ArrayView2<f64>, b: ArrayView2<f64>) -> (Array2<f64>, Array2<f64>) {
     let ((n, m), k) = (a.dim(), b.ncols());
-    // b is appended as last columns: R then holds Q'b there.
+    // b is appended as last columns, in which the triangular factor then contains Q'b.
     let mut work = Array2::zeros((n, m + k).f());
     work.slice_mut(s![.., ..m]).assign(&a);
     work.slice_mut(s![.., m..]).assign(&b);
@@ -489,8 +496,9 @@ pub(crate) fn least_squares(a: ArrayView2<f64>, b: ArrayView2<f64>) -> (Array2<f
     (x, lower)
 }
 
-/// The lower triangular factor, positive diagonal, of L L' with its rows and columns in another order: `lower`, [M, M], `order`,
-/// `[M]`. By QR, whatever the condition; in the calling thread alone.
+/// Returns the lower triangular factor, [M, M], with a positive diagonal, of L L' with its rows and columns in another
+/// order. `lower` is L, [M, M], and `order` is `[M]`. The factor is computed by QR, for any condition number, in the
+/// calling thread alone.
 pub(crate) fn reordered_factor(lower: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
     let root = lower.select(Axis(0), order).reversed_axes();
     least_squares(root.view(), Array2::zeros((root.nrows(), 0)).view()).1
@@ -500,11 +508,11 @@ pub(crate) fn reordered_factor(lower: ArrayView2<f64>, order: &[usize]) -> Array
 mod tests {
     use super::*;
 
-    /// A matrix that rounding has made indefinite gets the jitter that is reported, and nothing else.
+    /// A matrix that rounding has made indefinite gets the reported jitter, and no other change.
     #[test]
     fn jitter_is_all_that_changes() {
         for n in [5, 61, 200] {
-            // Wide Gaussians: all but a few eigenvalues are below rounding.
+            // All but a few eigenvalues of wide Gaussian kernels are below rounding.
             let phi = Array2::from_shape_fn((n, n), |(i, j)| (-((i as f64 - j as f64) * 4.0 / n as f64).powi(2)).exp());
             let g = gram(phi.view());
             let scale = g.diag().iter().fold(0.0f64, |m, v| m.max(*v));
@@ -519,7 +527,7 @@ mod tests {
         }
     }
 
-    /// Whichever crate makes a product here, of factors and results in any order of their numbers; and a Gram matrix of any
+    /// The products of both crates are tested, for factors and results in any memory layout, and Gram matrices of any
     /// size, in blocks or not.
     #[test]
     fn products_are_sums_of_products() {
@@ -530,7 +538,7 @@ mod tests {
             let sum = Array2::from_shape_fn((m, n), |(i, j)| (0..k).map(|l| a[[i, l]] * b[[l, j]]).sum::<f64>());
             for (left, right) in [(a.view(), b.view()), (at.t(), b.view()), (a.view(), bt.t()), (at.t(), bt.t())] {
                 for (keep, turned) in [(false, false), (true, false), (false, true), (true, true)] {
-                    // Whole numbers: every order of the sums is exact.
+                    // Sums of integers are exact in every order.
                     let expected = if keep { &before - &(&sum * 2.0) } else { &sum * -2.0 };
                     let start =
                         if turned { before.t().as_standard_layout().into_owned().reversed_axes() } else { before.clone() };
@@ -555,8 +563,9 @@ mod tests {
         }
     }
 
-    /// The unsafe views stay inside their arrays: in frames of NaN, by every stride that a view can have, results are those of
-    /// plain sums (nothing beside was read), and the frames keep their bits (nothing beside was written).
+    /// The unsafe views stay inside their arrays, for every stride that a view can have. In frames of NaN, results
+    /// equal plain sums, so that nothing beside was read. The frames keep their bits, so that nothing beside was
+    /// written.
     #[test]
     fn nothing_beside_a_view_is_read_or_written() {
         const FRAME: u64 = 0x7ff8_dead_beef_0001;
@@ -598,7 +607,7 @@ mod tests {
                 }
             }
             for layout in &layouts {
-                // A triangle with ones on its diagonal: solutions are whole numbers too.
+                // With ones on the diagonal of a triangle, solutions are integers too.
                 let lower =
                     Array2::from_shape_fn(
                         (n, n),

@@ -1,6 +1,6 @@
-//! The inner problem of the sparse search: a quadratic form over the columns of a dictionary.
+//! The subproblem of the sparse search: a quadratic form over the columns of a dictionary.
 //!
-//! One problem for every likelihood: rows of G, f, and t't, wherever they come from.
+//! It is the same for every likelihood: rows of G, f, and t't from any source.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,22 +11,22 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use crate::design::Design;
 use crate::sums::Sums;
 
-/// Where more than one row of G in so many is wanted, all of G, one symmetric product, costs less.
+/// Inverse of the share of rows of G above which all of G, one symmetric product, costs less than the single rows.
 const MANY: usize = 2;
 
-/// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t kept apart.
+/// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t stored separately.
 ///
-/// With a bias (column 0) and targets of mean m, the sums are about the mean: f is Phi'B(t - m), so
-/// nothing is lost however large m is; [`Quadratic::target`] puts m back, see (M9).
+/// With a bias (column 0) and targets of mean m, the sums are about the mean: f is Phi'B(t - m), so that no digits are
+/// lost for large m. [`Quadratic::target`] restores m, see (M9).
 #[derive(Debug)]
 pub(crate) struct Quadratic<'a> {
     /// diag(G), `[P]`.
     pub diag: Vec<f64>,
-    /// N, or the sum of the sample weights.
+    /// Number of rows N, or the sum of the sample weights.
     pub count: f64,
-    /// Of each output.
+    /// Phi'B(t - m) for each output.
     centred: Vec<Vec<f64>>,
-    /// Of each; of outputs without a noise of their own one number in all.
+    /// t'Bt about the mean for each output; a single number for outputs that share one noise precision.
     centred_tt: Vec<f64>,
     /// Mean of the targets of each output as a weight of the bias column, and row 0 of G.
     mean: Option<(Vec<f64>, Vec<f64>)>,
@@ -39,8 +39,8 @@ enum Source<'a> {
     Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>>, all_fit: bool },
 }
 
-/// Whether a bias at relative precision `a` on a unit column has the mean of the targets kept apart, (M9). A tightly held
-/// bias takes up little of the mean: about the mean, a m^2 would cancel.
+/// Returns true if the mean of the targets is stored separately for a bias at relative precision `a` on a unit column,
+/// (M9). A bias with a larger precision fits little of the mean. Sums about the mean would then cancel with a m^2.
 pub(crate) fn takes_up_mean(a: f64) -> bool {
     a <= 1.0
 }
@@ -61,18 +61,19 @@ impl std::ops::Deref for Row<'_> {
     }
 }
 
-/// f over all columns and t't, given whether the bias is in the model.
+/// The vectors f over all columns and t't, given whether the bias is in the model.
 pub(crate) struct Target {
-    /// Of each output, `[P]`.
+    /// f for each output, `[P]`.
     pub f: Vec<Vec<f64>>,
-    /// Of each noise.
+    /// t't for each noise precision.
     pub tt: Vec<f64>,
-    /// To be added to the solved weight of the bias, of each output.
+    /// Number to add to the solved weight of the bias, for each output.
     pub bias_offset: Vec<f64>,
 }
 
 impl<'a> Quadratic<'a> {
-    /// From sums over rows, of targets less their means; `mean`: those, as weights of the bias.
+    /// Returns the quadratic form from sums over rows of targets minus their means. `mean` contains these means as
+    /// weights of the bias.
     pub fn stored(sums: Sums, mean: Option<Vec<f64>>) -> Self {
         let mean = mean.map(|m| (m, sums.gram.row(0).to_vec()));
         Quadratic {
@@ -85,8 +86,9 @@ impl<'a> Quadratic<'a> {
         }
     }
 
-    /// Rows of G made on demand: B = diag(`weights`), `[N]`, f = Phi'`pull`, [N, R] for R outputs, and `tt` as in
-    /// the stored form; those of `columns` (with a mean also that of the bias) in the same pass as all the rest.
+    /// Returns a quadratic form whose rows of G are computed on demand. B is diag(`weights`), `[N]`, f is Phi'`pull`
+    /// with `pull`, [N, R] for R outputs, and `tt` is that of the stored form. The rows of `columns`, and with a mean
+    /// that of the bias, are computed in the same pass as the other sums.
     pub fn on_demand(
         design: &'a Design,
         weights: Vec<f64>,
@@ -106,7 +108,7 @@ impl<'a> Quadratic<'a> {
         Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
     }
 
-    /// Says whether all rows of G fit into memory at once.
+    /// Sets whether all rows of G fit into memory at once.
     pub fn with_room(mut self, enough: bool) -> Self {
         if let Source::Rows { all_fit, .. } = &mut self.source {
             *all_fit = enough;
@@ -114,22 +116,23 @@ impl<'a> Quadratic<'a> {
         self
     }
 
-    /// P.
+    /// Returns P, the number of columns.
     pub fn columns(&self) -> usize {
         self.diag.len()
     }
 
-    /// R, the number of outputs: right-hand sides that share one G, with a weight each for every column.
+    /// Returns R, the number of outputs. Outputs are right-hand sides that share one G and have a weight each for every
+    /// column.
     pub fn outputs(&self) -> usize {
         self.centred.len()
     }
 
-    /// Whether column 0 is a bias whose mean is kept apart, so that its precision enters f.
+    /// Returns true if column 0 is a bias whose mean is stored separately, so that its precision enters f.
     pub fn has_mean(&self) -> bool {
         self.mean.is_some()
     }
 
-    /// f and t't for a model with the bias at relative precision `bias`, or without it.
+    /// Returns f and t't for a model with the bias at relative precision `bias`, or without it.
     pub fn target(&self, bias: Option<f64>) -> Target {
         let (mut f, mut tt) = (self.centred.clone(), self.centred_tt.clone());
         let mut bias_offset = vec![0.0; f.len()];
@@ -152,7 +155,7 @@ impl<'a> Quadratic<'a> {
         Target { f, tt, bias_offset }
     }
 
-    /// Row j of G.
+    /// Returns row j of G.
     pub fn row(&self, j: usize) -> Row<'_> {
         match &self.source {
             Source::Stored(g) => Row::Stored(g.row(j)),
@@ -163,7 +166,7 @@ impl<'a> Quadratic<'a> {
         }
     }
 
-    /// Makes the rows that are not there yet in one pass over the data.
+    /// Computes the missing rows in one pass over the data.
     pub fn prepare(&self, columns: &[usize]) {
         if let Source::Rows { design, weights, cache, all_fit } = &self.source {
             let missing: Vec<usize> = columns.iter().copied().filter(|j| !cache.borrow().contains_key(j)).collect();
@@ -181,7 +184,7 @@ impl<'a> Quadratic<'a> {
         }
     }
 
-    /// The listed rows of G, [M, P].
+    /// Returns the listed rows of G, [M, P].
     pub fn rows(&self, columns: &[usize]) -> Array2<f64> {
         self.prepare(columns);
         let mut out = Array2::zeros((columns.len(), self.columns()));
@@ -191,7 +194,7 @@ impl<'a> Quadratic<'a> {
         out
     }
 
-    /// The listed rows and columns of G, [M, M].
+    /// Returns the listed rows and columns of G, [M, M].
     pub fn dense(&self, columns: &[usize]) -> Array2<f64> {
         self.prepare(columns);
         let mut out = Array2::zeros((columns.len(), columns.len()));

@@ -1,4 +1,4 @@
-//! Sums over rows that say all a fit to landmarks needs to know of them, whatever their number.
+//! Sufficient statistics of a fit to landmarks: sums over the rows, whose size does not depend on the number of rows.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use crate::report::Interrupt;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values};
 
-/// What a block of basis functions may take, whatever the number of rows.
+/// Largest number of bytes of a block of basis functions, for any number of rows.
 const BLOCK_MEMORY: u64 = 1 << 28;
 
-/// Sufficient statistics of real targets for a kernel at given centres (landmarks): Phi'cPhi, Phi'ct, t'ct
-/// and the sum of the sample weights c, where Phi has a column of ones and one per centre.
+/// Sufficient statistics of real targets for a kernel at given centres (landmarks): Phi'cPhi, Phi'ct, t'ct and the sum
+/// of the sample weights c. Phi has a column of ones and one column per centre.
 ///
-/// They add: rows may come in any blocks, in any order, from any number of machines. What follows
-/// ([`Rvm::fit_statistics`](crate::Rvm::fit_statistics)) costs the same for any number of rows. Targets
-/// are summed about the mean of the first block, so that nothing is lost however large they are.
+/// Statistics can be added: rows may be read in any blocks, in any order, on any number of machines. The fit
+/// ([`Rvm::fit_statistics`](crate::Rvm::fit_statistics)) then costs the same for any number of rows. Targets are summed
+/// about the mean of the first block, so that large targets lose no digits.
 ///
 /// ```
 /// use ndarray::{Array1, Array2, s};
@@ -42,21 +42,22 @@ const BLOCK_MEMORY: u64 = 1 << 28;
 pub struct Statistics {
     kernel: Kernel,
     centres: Array2<f64>,
-    /// Columns as they are, the bias first; targets less `about`.
+    /// Sums over unscaled columns, the bias first, and over targets minus `about`.
     sums: Sums,
     about: f64,
-    /// Least and largest target.
+    /// Smallest and largest target.
     range: (f64, f64),
     n_rows: usize,
-    /// Where the noise of each row is known: the sums are then over rows times their noise precisions.
+    /// Sums for a known noise variance per row. If they are present, `sums` weights rows by their noise precisions too.
     noise: Option<NoiseSums>,
 }
 
-/// First bytes, the version included: without and with known noise.
+/// First bytes without known noise, with the version.
 const MAGIC: &[u8] = b"relvec statistics 1\n";
+/// First bytes with known noise, with the version.
 const MAGIC_NOISE: &[u8] = b"relvec statistics 2\n";
 
-/// What the bytes begin with.
+/// The header of the bytes.
 #[derive(Serialize, Deserialize)]
 struct Header {
     kernel: Kernel,
@@ -68,17 +69,18 @@ struct Header {
     noise: Option<NoiseSums>,
 }
 
-/// Mean and standard deviation of the targets, by weight; a deviation of exactly 0 if they are all equal.
+/// Mean and standard deviation of the targets, by weight. The deviation is exactly 0 if all targets are equal.
 pub(crate) struct TargetMoments {
     pub mean: f64,
     pub deviation: f64,
 }
 
 impl Statistics {
-    /// No rows yet. The kernel's parameters must be numbers; `centres`: [L, D], L >= 1.
+    /// Returns statistics without rows, for a kernel whose parameters are numbers and for `centres`, [L, D], L >= 1.
     ///
     /// # Errors
-    /// A kernel whose scale is a rule (there are no data to work it out from), centres that are not finite.
+    /// Returns an error for a kernel whose scale is a rule, because there are no data to compute it from. Returns an
+    /// error as well for centres that are not finite.
     pub fn new(kernel: &Kernel, centres: ArrayView2<f64>) -> Result<Statistics> {
         let (l, d) = centres.dim();
         if l == 0 || d == 0 {
@@ -91,7 +93,7 @@ impl Statistics {
             return Err(Error::Parameter {
                 name: format!("kernel.{}.gamma", kernel.name()),
                 found: "a rule".into(),
-                expected: "a positive number, or one per feature: the rows that the rule asks for are yet to come".into(),
+                expected: "a positive number, or one per feature: the rule needs rows, which statistics do not have yet".into(),
             });
         }
         let sums = Sums::new(l + 1, 1);
@@ -99,19 +101,19 @@ impl Statistics {
         Ok(Statistics { kernel: resolved, centres: centres.to_owned(), sums, about: 0.0, range, n_rows: 0, noise: None })
     }
 
-    /// Adds rows `x`, [N, D]; on the threads of the pool that it is called in. After an error nothing has changed.
+    /// Adds rows `x`, [N, D], on the threads of the current pool. After an error nothing has changed.
     ///
     /// # Errors
-    /// Shapes that do not fit, values that are not finite, classes instead of real targets, negative weights, targets
-    /// whose squares leave the range of the numbers.
+    /// Returns an error for shapes that do not match, values that are not finite, classes instead of real targets,
+    /// negative weights, and targets whose squares overflow.
     pub fn update(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
         self.update_with(x, targets, &Interrupt::default())
     }
 
-    /// Adds rows `x`, `[N, D]`, as [`Statistics::update`] does; another thread may end it by `interrupt`.
+    /// Adds rows `x`, `[N, D]`, see [`Statistics::update`]. Another thread may stop it by `interrupt`.
     ///
     /// # Errors
-    /// As [`Statistics::update`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Statistics::update`], and [`Error::Interrupted`].
     pub fn update_with(&mut self, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<()> {
         let (n, d) = x.dim();
         if d != self.centres.ncols() {
@@ -124,13 +126,14 @@ impl Statistics {
         }
         check_features("rows to train on", x)?;
         let Values::Real(t) = targets.values else {
-            return Err(Error::Targets("statistics are sums over real targets, found classes".into()));
+            return Err(Error::Targets("statistics need real targets of one output, found classes or several outputs".into()));
         };
         if let Some(row) = t.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite { what: "targets", row, column: 0, value: t[row] });
         }
         if let Some(given) = targets.given.as_ref().filter(|given| !matches!(given, Given::Noise(_))) {
-            return Err(Error::Targets(format!("statistics know nothing of what is given of each row, its {}", given.name())));
+            let expected = "statistics are sums for Gaussian noise and cannot be combined with the";
+            return Err(Error::Targets(format!("{expected} {} of each row", given.name())));
         }
         let noise = targets.checked_given()?;
         self.check_noise(noise.is_some())?;
@@ -154,7 +157,7 @@ impl Statistics {
         design.for_each_block(|range, phi| part.accumulate(phi, &shifted[range.clone()], &c[range]));
         interrupt.check()?;
         let part = part.finish();
-        // A diagonal entry that is not finite shows a column that is not; so does f.
+        // A column that is not finite makes its diagonal entry of the Gram matrix, or its entry of f, not finite.
         if !(part.tt[0].is_finite() && part.gram.diag().iter().chain(&part.f[0]).all(|v| v.is_finite())) {
             return Err(Error::Overflow { what: "a basis function (the kernel of a row and a centre), or its square,".into() });
         }
@@ -175,11 +178,11 @@ impl Statistics {
         Ok(())
     }
 
-    /// Adds the rows of `other`. The result does not depend on how rows were parted, up to rounding; for
-    /// the same bits, merge in the same order.
+    /// Adds the rows of `other`. Up to rounding, the result does not depend on how the rows were divided. Merging in
+    /// the same order gives the same bits.
     ///
     /// # Errors
-    /// Another kernel or other centres.
+    /// Returns an error for another kernel or other centres.
     pub fn merge(&mut self, other: &Statistics) -> Result<()> {
         if self.kernel != other.kernel || self.centres != other.centres {
             let what = if self.kernel != other.kernel { "kernel" } else { "centres" };
@@ -203,8 +206,8 @@ impl Statistics {
         Ok(())
     }
 
-    /// Returns an error that names the target of `t`, `[N]`, whose square, or whose sum of squares with those before it, leaves
-    /// the range.
+    /// Returns an error if the running sum of squared targets overflows. It names the row of `t`, `[N]`, at which it
+    /// does.
     fn check_squares(&self, t: ArrayView1<f64>, used: &[usize], shifted: &[f64], c: &[f64]) -> Result<()> {
         let mut sum = self.sums.tt[0];
         for ((row, s), c) in used.iter().zip(shifted).zip(c) {
@@ -217,7 +220,7 @@ impl Statistics {
         Ok(())
     }
 
-    /// Of one table the noise is known of all rows, or of none.
+    /// Checks that the noise variance is known for all rows of a table, or for none.
     fn check_noise(&self, known: bool) -> Result<()> {
         match self.n_rows > 0 && known != self.noise.is_some() {
             true => Err(Error::Statistics("the noise variance is known of some rows and not of others".into())),
@@ -232,47 +235,47 @@ impl Statistics {
         noise.largest = noise.largest.max(other.largest);
     }
 
-    /// Geometric mean, by weight, of the noise variances, if they are known.
+    /// Returns the weighted geometric mean of the noise variances, if they are known.
     pub(crate) fn typical_noise(&self) -> Option<f64> {
         self.noise.map(|noise| (-noise.log_precision / noise.count).exp())
     }
 
-    /// That over the largest of them.
+    /// Returns the typical noise variance divided by the largest one; 1 if they are not known.
     pub(crate) fn least_factor(&self) -> f64 {
         self.typical_noise().zip(self.noise).map_or(1.0, |(typical, noise)| typical / noise.largest)
     }
 
-    /// Rows of positive weight so far.
+    /// Returns the number of rows of positive weight so far.
     pub fn n_rows(&self) -> usize {
         self.n_rows
     }
 
-    /// Sum of the sample weights so far.
+    /// Returns the sum of the sample weights so far.
     pub fn weight(&self) -> f64 {
         self.noise.map_or(self.sums.count, |noise| noise.count)
     }
 
-    /// D.
+    /// Returns D, the number of features.
     pub fn n_features(&self) -> usize {
         self.centres.ncols()
     }
 
-    /// The kernel, every parameter a number.
+    /// Returns the kernel, with a number for every parameter.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// [L, D].
+    /// Returns the centres, [L, D].
     pub fn centres(&self) -> ArrayView2<'_, f64> {
         self.centres.view()
     }
 
-    /// Phi'cPhi, [L + 1, L + 1], the column of ones first; where noise is known c is over its variance.
+    /// Returns Phi'cPhi, [L + 1, L + 1], the column of ones first. If the noise is known, c is divided by its variance.
     pub fn gram(&self) -> ArrayView2<'_, f64> {
         self.sums.gram.view()
     }
 
-    /// Phi'c(t - mean), `[L + 1]`, t'c(t - mean), and the mean of the targets.
+    /// Returns Phi'c(t - mean), `[L + 1]`, t'c(t - mean), and the mean of the targets.
     pub fn target_sums(&self) -> (Array1<f64>, f64, f64) {
         let mean = self.moments().mean;
         let mut sums = self.sums.clone();
@@ -280,13 +283,14 @@ impl Statistics {
         (Array1::from_vec(sums.f.swap_remove(0)), sums.tt[0], mean)
     }
 
-    /// The sums that a model keeps, if it does ([`Rvm::keep_statistics`](crate::Rvm::keep_statistics)).
+    /// Returns the sums that a model stores, if it stores any ([`Rvm::keep_statistics`](crate::Rvm::keep_statistics)).
     pub fn of(model: &Model) -> Option<Statistics> {
         let (kept, kernel) = (model.statistics.as_ref()?, model.kernel()?);
         Statistics::from_kept(kernel, kept).ok()
     }
 
-    /// As a model keeps them ([`Model::statistics`]); `landmarks`: what it calls each of the centres, `[L]`.
+    /// Returns the sums in the form in which a model stores them ([`Model::statistics`]). `landmarks` contains the
+    /// number of each centre in the model, `[L]`.
     pub fn kept(&self, landmarks: Vec<usize>) -> KeptStatistics {
         let rows = self.sums.gram.outer_iter().enumerate();
         KeptStatistics {
@@ -317,7 +321,7 @@ impl Statistics {
         Ok(own)
     }
 
-    /// Everything as bytes, with a checksum: to be kept, or sent to where it is merged.
+    /// Returns all data as bytes with a checksum, to be stored, or to be sent to another process that merges them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (l, d) = self.centres.dim();
         let header = Header {
@@ -341,15 +345,15 @@ impl Statistics {
         out
     }
 
-    /// What [`Statistics::to_bytes`] wrote.
+    /// Reads the bytes that [`Statistics::to_bytes`] wrote.
     ///
     /// # Errors
-    /// [`Error::Statistics`]: bytes of something else, of another version, cut short or damaged; numbers that are no sums over
-    /// rows.
+    /// Returns [`Error::Statistics`] for other bytes, for bytes of another version, cut short or damaged, and for
+    /// numbers that cannot be sums over rows.
     pub fn from_bytes(bytes: &[u8]) -> Result<Statistics> {
         let bad = |why: &str| Error::Statistics(why.into());
         let rest = bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_NOISE));
-        let rest = rest.ok_or_else(|| bad("these are no statistics of relvec, or of another version"))?;
+        let rest = rest.ok_or_else(|| bad("these bytes are not statistics of relvec, or are of another version"))?;
         let short = || bad("the end is missing");
         let (body, sum) = bytes.split_at_checked(bytes.len() - 4).ok_or_else(short)?;
         let (size, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
@@ -388,14 +392,14 @@ impl Statistics {
         TargetMoments { mean: self.about + shift, deviation: variance.max(0.0).sqrt() }
     }
 
-    /// The sums with targets in inner units: about their mean if there is a bias, divided by `scale`.
+    /// Returns the sums with targets in internal units: about their mean if there is a bias, divided by `scale`.
     pub(crate) fn inner(&self, bias: bool, moments: &TargetMoments, scale: f64) -> Sums {
         let mut sums = self.sums.clone();
         sums.shift(self.about - if bias { moments.mean } else { 0.0 });
         sums.f[0].iter_mut().for_each(|f| *f /= scale);
         sums.tt[0] /= scale * scale;
         if let (Some(typical), Some(noise)) = (self.typical_noise(), &self.noise) {
-            // From precisions to those over that of the typical noise.
+            // Weights are converted from noise precisions to precisions relative to the typical noise.
             sums.gram *= typical;
             sums.f[0].iter_mut().for_each(|f| *f *= typical);
             sums.tt[0] *= typical;

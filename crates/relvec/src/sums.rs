@@ -1,20 +1,20 @@
-//! What a Gaussian likelihood needs to know of the rows: sums that add over blocks of rows.
+//! Sums over rows that a Gaussian likelihood needs. They can be added over blocks of rows.
 
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::{design, linalg};
 
-/// Squared norms within this range have lost nothing to the ends of the numbers.
+/// Range of squared norms in which no digits are lost to underflow or overflow.
 const SAFE: std::ops::Range<f64> = 1e-200..1e200;
 
-/// G = Phi'cPhi, f = Phi'ct and tt = t'ct of each of K outputs, and the sum of the weights c.
+/// Sums G = Phi'cPhi, f = Phi'ct and tt = t'ct for each of K outputs, and the sum of the weights c.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sums {
-    /// [P, P]; the lower triangle while accumulating, symmetric after [`Sums::finish`].
+    /// G, [P, P]: its lower triangle while accumulating, symmetric after [`Sums::finish`].
     pub gram: Array2<f64>,
-    /// `[K][P]`.
+    /// f, `[K][P]`.
     pub f: Vec<Vec<f64>>,
-    /// `[K]`.
+    /// tt, `[K]`.
     pub tt: Vec<f64>,
     pub count: f64,
 }
@@ -25,9 +25,9 @@ impl Sums {
         Sums { gram: Array2::zeros((columns, columns)), f, tt: vec![0.0; outputs], count: 0.0 }
     }
 
-    /// Adds rows: `phi` [B, P], targets `t` [B, K] by rows, weights `c` `[B]`.
+    /// Adds rows: `phi`, [B, P], targets `t`, [B, K] row by row, and weights `c`, `[B]`.
     pub fn accumulate(&mut self, phi: ArrayView2<f64>, t: &[f64], c: &[f64]) {
-        // Of rows without weight nothing is kept.
+        // Before the first rows, the triangle is overwritten.
         let keep = self.count != 0.0;
         if c.iter().all(|c| *c == 1.0) {
             linalg::lower_gram(keep, phi, self.gram.view_mut());
@@ -54,13 +54,13 @@ impl Sums {
         self
     }
 
-    /// Norms of the columns, `[P]`; `None` if one of them is zero or has left the range of the numbers.
+    /// Returns the norms of the columns, `[P]`; `None` if one of them is 0, underflows or overflows.
     pub fn norms(&self) -> Option<Vec<f64>> {
         let diag = self.gram.diag();
         diag.iter().all(|d| SAFE.contains(d)).then(|| diag.iter().map(|d| d.sqrt()).collect())
     }
 
-    /// The sums of columns divided by `norms`; zero where a norm is.
+    /// Converts the sums to those of columns divided by `norms`; columns of norm 0 become zero.
     pub fn divide(&mut self, norms: &[f64]) {
         let scale: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
         for (mut row, own) in self.gram.outer_iter_mut().zip(&scale) {
@@ -71,7 +71,7 @@ impl Sums {
         }
     }
 
-    /// Adds the sums over other rows; both symmetric.
+    /// Adds the sums over other rows; both must be symmetric.
     pub fn add(&mut self, other: &Sums) {
         self.gram += &other.gram;
         self.f.iter_mut().flatten().zip(other.f.iter().flatten()).for_each(|(f, o)| *f += o);
@@ -79,7 +79,7 @@ impl Sums {
         self.count += other.count;
     }
 
-    /// As if every target of the only output had been larger by `by`; column 0 is all ones.
+    /// Converts the sums to those of targets that are larger by `by`, for a single output. Column 0 must be all ones.
     pub fn shift(&mut self, by: f64) {
         if by == 0.0 {
             return;
@@ -88,7 +88,7 @@ impl Sums {
         self.f[0].iter_mut().zip(self.gram.row(0)).for_each(|(f, g)| *f += by * g);
     }
 
-    /// The sums of the other columns than the first.
+    /// Returns the sums without the first column.
     pub fn without_first(&self) -> Sums {
         let gram = self.gram.slice(s![1.., 1..]).to_owned();
         Sums { gram, f: self.f.iter().map(|f| f[1..].to_vec()).collect(), tt: self.tt.clone(), count: self.count }

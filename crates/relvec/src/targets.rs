@@ -1,4 +1,4 @@
-//! What is to be learnt: real values or classes, and how much each row counts.
+//! Targets of a fit: real values or classes, with sample weights.
 
 use ndarray::{ArrayView1, ArrayView2, Axis};
 
@@ -7,11 +7,11 @@ use crate::registry::rules;
 
 pub use relvec_predict::MultiClass;
 
-/// The largest sample weight, 2^53. A weight counts as so many rows, and of larger numbers not all are exact: sums over the
-/// rows would lose other rows. Half or twice as much would do as well.
+/// Largest sample weight, 2^53. A weight w counts as w rows, and not all larger integers are exact. Sums over the rows
+/// would lose other rows. Half or twice this value would serve as well.
 const MOST_WEIGHT: f64 = 9_007_199_254_740_992.0;
 
-/// Targets of a fit, one per row, with optional sample weights, and what else is known of each row.
+/// Targets of a fit, one per row, with optional sample weights and further data of each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Targets<'a> {
     pub(crate) values: Values<'a>,
@@ -19,17 +19,17 @@ pub struct Targets<'a> {
     pub(crate) given: Option<Given<'a>>,
 }
 
-/// What is known of each row beside its target, `[N]`.
+/// Data of each row beside its target, `[N]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Given<'a> {
-    /// Variance of its noise.
+    /// Noise variance.
     Noise(ArrayView1<'a, f64>),
-    /// What its expected count is in proportion to.
+    /// Exposure, to which the expected count is proportional.
     Exposure(ArrayView1<'a, f64>),
 }
 
 impl Given<'_> {
-    /// What one of its values is called.
+    /// Returns the name of one of the values.
     pub fn name(&self) -> &'static str {
         match self {
             Given::Noise(_) => "noise variance",
@@ -37,7 +37,7 @@ impl Given<'_> {
         }
     }
 
-    /// Whom it is for.
+    /// Returns a description of the likelihood that uses the values.
     pub fn serves(&self) -> &'static str {
         match self {
             Given::Noise(_) => "the gaussian likelihood whose own noise_variance is not given",
@@ -53,13 +53,13 @@ impl Given<'_> {
 }
 
 rules! {
-    /// What the weights of one basis function have in common under the softmax.
+    /// How the weights of one basis function are related under the softmax.
     #[derive(Default)]
     pub enum ClassPrecisions, "rule for the precisions of classes" {
-        /// Their precision: a basis function is of use to all classes, or to none.
+        /// They share one precision: a basis function is in the model for all classes, or for none.
         #[default]
         Shared = "shared",
-        /// Nothing: the weight of each class has a precision of its own, and may be gone.
+        /// They have nothing in common: the weight of each class has its own precision, and may be pruned.
         PerClass = "per_class",
     }
 }
@@ -67,7 +67,7 @@ rules! {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values<'a> {
     Real(ArrayView1<'a, f64>),
-    /// [N, K], K of 2 or more.
+    /// Several outputs, [N, K], with K of at least 2.
     Outputs(ArrayView2<'a, f64>),
     Classes {
         labels: &'a [usize],
@@ -76,13 +76,14 @@ pub(crate) enum Values<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Real targets, `[N]`.
+    /// Returns real targets, `[N]`.
     pub fn real(values: ArrayView1<'a, f64>) -> Self {
         Targets { values: Values::Real(values), weights: None, given: None }
     }
 
-    /// Real targets of several outputs, [N, K], K >= 1: one function each, which share their basis functions and the
-    /// precisions of their weights relative to that of each one's noise. For the Gaussian likelihood, (M61).
+    /// Returns real targets of several outputs, [N, K], K >= 1, for the Gaussian likelihood, (M61). Each output has its
+    /// own function. The functions share their basis functions, and the precisions of their weights relative to the
+    /// noise precision of each output.
     pub fn outputs(values: ArrayView2<'a, f64>) -> Self {
         let values = match values.ncols() {
             1 => Values::Real(values.index_axis_move(Axis(1), 0)),
@@ -91,33 +92,34 @@ impl<'a> Targets<'a> {
         Targets { values, weights: None, given: None }
     }
 
-    /// Class labels 0..`count`-1, `[N]`. Names of classes are the caller's affair.
+    /// Returns class labels 0..`count`-1, `[N]`. The caller keeps the names of the classes.
     pub fn classes(labels: &'a [usize], count: usize) -> Self {
         Targets { values: Values::Classes { labels, count }, weights: None, given: None }
     }
 
-    /// With sample weights `[N]`, from 0 to 2^53: they multiply the rows' log-likelihoods, so a weight of 2 equals the row
-    /// twice. Weights that sum to 1 count as one row, of which nothing can be learnt: see [`SmallWeights`](crate::SmallWeights).
+    /// Sets sample weights, `[N]`, from 0 to 2^53. They multiply the log-likelihoods of the rows, so that a weight of 2
+    /// equals the row twice. Weights that sum to 1 count as one row, from which nothing can be learned: see
+    /// [`SmallWeights`](crate::SmallWeights).
     pub fn with_weights(mut self, weights: ArrayView1<'a, f64>) -> Self {
         self.weights = Some(weights);
         self
     }
 
-    /// With the variance of each row's noise, `[N]`, positive, in squared units of the target: for the Gaussian
+    /// Sets the noise variance of each row, `[N]`, positive, in squared units of the target. It is for the Gaussian
     /// likelihood, whose noise is then known, (M48).
     pub fn with_noise_variance(mut self, variances: ArrayView1<'a, f64>) -> Self {
         self.given = Some(Given::Noise(variances));
         self
     }
 
-    /// With the exposure of each row, `[N]`, positive: what a count was gathered over, a time, an area, a number of
-    /// people. For the Poisson likelihood, whose rate is then that of an exposure of 1, (M49).
+    /// Sets the exposure of each row, `[N]`, positive: the time, area or number of people that the count refers to. It
+    /// is for the Poisson likelihood, whose rate is then that for an exposure of 1, (M49).
     pub fn with_exposure(mut self, exposures: ArrayView1<'a, f64>) -> Self {
         self.given = Some(Given::Exposure(exposures));
         self
     }
 
-    /// N.
+    /// Returns N, the number of rows.
     pub fn len(&self) -> usize {
         match self.values {
             Values::Real(v) => v.len(),
@@ -126,17 +128,17 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Checks that there is one for each row of `x`, [N, D], and that rows have features.
+    /// Checks that there is one target for each row of `x`, [N, D], and that rows have features.
     pub(crate) fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
         self.check_shape(x.dim())
     }
 
-    /// Whether the targets suit rows of shape (N, D).
+    /// Checks that there is one target for each row of a matrix of shape (N, D), and that rows have features.
     pub(crate) fn check_shape(&self, (rows, columns): (usize, usize)) -> Result<()> {
         if self.len() != rows {
             let (expected, found) = (format!("{rows}, one per row"), self.len().to_string());
@@ -153,25 +155,26 @@ impl<'a> Targets<'a> {
         Ok(())
     }
 
-    /// Shares of the classes by sample weight, `[K]`, each > 0, for targets that were checked; empty for real values.
+    /// Returns the shares of the classes by sample weight, `[K]`, each > 0, for targets that were checked; empty for
+    /// real values.
     pub(crate) fn class_frequencies(&self) -> Vec<f64> {
         let Values::Classes { labels, count } = self.values else { return vec![] };
         let largest = self.weights.map_or(1.0, |weights| weights.iter().fold(0.0f64, |m, w| m.max(*w)));
         let mut weights = vec![vec![]; count];
         labels.iter().enumerate().for_each(|(n, k)| weights[*k].push(self.weights.map_or(1.0, |w| w[n] / largest)));
-        // In an order that is not the rows': the shares do not depend on it.
+        // Sorting the weights makes the shares independent of the order of the rows.
         weights.iter_mut().for_each(|own: &mut Vec<f64>| own.sort_unstable_by(f64::total_cmp));
         let sums: Vec<f64> = weights.iter().map(|own| own.iter().sum()).collect();
         let total: f64 = sums.iter().sum();
         sums.iter().map(|sum| (sum / total).max(f64::MIN_POSITIVE)).collect()
     }
 
-    /// Rows of weight 0, which are as if they were not there.
+    /// Returns the number of rows of weight 0, which have no effect on a fit.
     pub(crate) fn unused(&self) -> usize {
         self.weights.map_or(0, |weights| weights.iter().filter(|w| **w == 0.0).count())
     }
 
-    /// The sample weights, `[N]`, if there are any.
+    /// Returns the sample weights, `[N]`, if there are any, after checking them.
     pub(crate) fn checked_weights(&self) -> Result<Option<Vec<f64>>> {
         let Some(weights) = self.weights else { return Ok(None) };
         if weights.len() != self.len() {
@@ -184,7 +187,7 @@ impl<'a> Targets<'a> {
         Ok(Some(weights.to_vec()))
     }
 
-    /// What is known of each row, `[N]`, if anything is: positive numbers.
+    /// Returns the further data of each row, `[N]`, if there are any, after checking that they are positive.
     pub(crate) fn checked_given(&self) -> Result<Option<Vec<f64>>> {
         let Some(given) = self.given else { return Ok(None) };
         let (name, values) = (given.name(), given.values());
@@ -198,23 +201,23 @@ impl<'a> Targets<'a> {
         Ok(Some(values.to_vec()))
     }
 
-    /// Refuses what is known of each row where it is of no use to `what`.
+    /// Returns an error if there are further data of each row, which `what` does not support.
     pub(crate) fn refuse_given(&self, what: &str) -> Result<()> {
         match self.given {
-            Some(given) => Err(Error::Targets(format!("{} per row is given, which {what} knows nothing of", given.name()))),
+            Some(given) => Err(Error::Targets(format!("{} per row cannot be combined with {what}", given.name()))),
             None => Ok(()),
         }
     }
 }
 
-/// Checks that labels, of rows from the given one, are of classes that there are.
+/// Checks that labels are below the number of classes. `from` is the number of the first row, for messages.
 pub(crate) fn check_labels(labels: &[usize], count: usize, from: usize) -> Result<()> {
     let Some(row) = labels.iter().position(|label| *label >= count) else { return Ok(()) };
     let (label, last) = (labels[row], count.saturating_sub(1));
     Err(Error::Targets(format!("row {} has label {label}; labels of {count} classes are 0 to {last}", from + row)))
 }
 
-/// Checks labels of several classes: each has a row of positive weight.
+/// Checks labels of several classes: each class has a row of positive weight.
 pub(crate) fn check_present(labels: &[usize], count: usize, weights: Option<&[f64]>) -> Result<()> {
     check_labels(labels, count, 0)?;
     let mut present = vec![false; count];
@@ -225,7 +228,7 @@ pub(crate) fn check_present(labels: &[usize], count: usize, weights: Option<&[f6
     }
 }
 
-/// The error that a class has no rows.
+/// Returns the error for a class without rows.
 pub(crate) fn absent(class: usize, count: usize) -> Error {
-    Error::Targets(format!("no row (of positive weight) is of class {class} of {count}; each class needs one"))
+    Error::Targets(format!("class {class} of {count} has no row of positive weight; each class needs one"))
 }

@@ -293,7 +293,7 @@ fn bad_rows_are_found_in_the_first_pass() {
     says(&cut, "row 333 has label 2");
     let mut cut = table(700, 2, 100);
     cut.labels.fill(1);
-    says(&cut, "no row (of positive weight) is of class 0 of 2");
+    says(&cut, "class 0 of 2 has no row of positive weight");
     let mut cut = table(700, 2, 100);
     let weights = Array1::from_shape_fn(700, |i| if i == 655 { -1.0 } else { 1.0 });
     cut.weights = Some(weights);
