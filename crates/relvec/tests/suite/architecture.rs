@@ -150,7 +150,11 @@ fn named(file: &str, code: &str, is_module: impl Fn(&[&str]) -> bool) -> Vec<(Ve
     let (mut found, mut rest) = (vec![], String::new());
     // What a macro names is a name of where it is called.
     let code = code.replace("(in crate::", "(in ").replace("$crate::", "");
-    for (k, statement) in code.split("use ").enumerate() {
+    // Comments and texts contain the word as well.
+    let imports = |line: &str| line.trim_start().starts_with("use ") || line.trim_start().starts_with("pub");
+    let mark = |line: &str| if imports(line) { line.replacen("use ", "\0", 1) } else { line.to_string() };
+    let code = code.lines().map(mark).collect::<Vec<String>>().join("\n");
+    for (k, statement) in code.split('\0').enumerate() {
         let (tree, after) = if k == 0 { ("", statement) } else { statement.split_once(';').unwrap_or((statement, "")) };
         let line = rest.rsplit('\n').next().unwrap_or("").trim().to_string();
         found.extend(paths(tree).into_iter().filter(|path| !path.is_empty()).map(|path| (path, line.starts_with("pub"))));
