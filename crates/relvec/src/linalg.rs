@@ -510,7 +510,7 @@ mod tests {
 
     /// A matrix that rounding has made indefinite gets the reported jitter, and no other change.
     #[test]
-    fn jitter_is_all_that_changes() {
+    fn cholesky_changes_a_matrix_by_the_reported_jitter_alone() {
         for n in [5, 61, 200] {
             // All but a few eigenvalues of wide Gaussian kernels are below rounding.
             let phi = Array2::from_shape_fn((n, n), |(i, j)| (-((i as f64 - j as f64) * 4.0 / n as f64).powi(2)).exp());
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_covariance_is_refused() {
+    fn cholesky_refuses_an_indefinite_matrix() {
         let mut a = Array2::eye(40);
         a[[3, 7]] = 2.0;
         a[[7, 3]] = 2.0;

@@ -1,4 +1,4 @@
-//! Gradients of weighted sums of kernel values: in the parameters, and in the centres.
+//! Gradients of weighted sums of kernel values, in the parameters and in the centres.
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
@@ -9,30 +9,30 @@ use super::weighted::weighted_absolutes;
 use super::{Form, Kernel, vector};
 use crate::linalg;
 
-/// Gradient in the parameters, summed over blocks of rows a at fixed centres b, and in the centres, (M35): by matrix
-/// products, which lose digits where kernels are far narrower than the rows are spread, but not so many that an
-/// optimiser would notice.
+/// Gradients in the parameters, summed over blocks of rows a at fixed centres b, and in the centres, (M35). They are
+/// computed by matrix products. These lose digits if kernels are far narrower than the spread of the rows, but not
+/// enough to affect an optimiser.
 pub(crate) struct GradientSums<'a> {
     kernel: &'a Kernel,
-    /// b, about `middle`, [m, D].
+    /// Centres b minus `middle`, [m, D].
     centres: Array2<f64>,
-    /// Taken off rows and centres, `[D]`.
+    /// Origin that is subtracted from rows and centres, `[D]`.
     middle: Array1<f64>,
-    /// S'X, [m, D], S_ij = w_ij dk/dp; for absolute differences sum_i S_ij sign(b_jd - a_id).
+    /// S'X, [m, D], where S_ij = w_ij dk/dp. For absolute differences it is sum_i S_ij sign(b_jd - a_id).
     cross: Array2<f64>,
-    /// S'1, `[m]`.
+    /// Column sums S'1, `[m]`.
     columns: Array1<f64>,
-    /// sum_i x_id^2 (S1)_i, `[D]`; for absolute differences sum_ij S_ij |a_id - b_jd|.
+    /// sum_i x_id^2 (S1)_i, `[D]`. For absolute differences it is sum_ij S_ij |a_id - b_jd|.
     rows: Array1<f64>,
-    /// Of parameters other than gamma.
+    /// Sums for the parameters other than gamma.
     rest: Vec<f64>,
 }
 
 impl<'a> GradientSums<'a> {
-    /// Starts the sums at centres `b`, `[M, D]`, with zeros.
+    /// Returns sums that are zero, at centres `b`, `[M, D]`.
     pub fn new(kernel: &'a Kernel, b: ArrayView2<f64>) -> GradientSums<'a> {
         let (m, features) = b.dim();
-        // Products know no other origin than zero.
+        // The origin of inner products is fixed at 0.
         let middle = match kernel.form() {
             Form::Squares(_) => b.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(features)),
             _ => Array1::zeros(features),
@@ -48,10 +48,10 @@ impl<'a> GradientSums<'a> {
         }
     }
 
-    /// Adds rows `a`, [n, D], with `w` = d./dk, [n, m], which is used up; in the calling thread alone.
+    /// Adds rows `a`, [n, D], with `w` = d./dk, [n, m], which is overwritten, in the calling thread alone.
     pub fn add(&mut self, a: ArrayView2<f64>, mut w: ArrayViewMut2<f64>) {
         let x = &a - &self.middle;
-        // The kernel sees rows and centres as far from each other as they are, wherever the middle.
+        // Squared distances do not depend on the origin.
         let rest = match self.kernel.form() {
             Form::Squares(_) => slope(self.kernel, x.view(), self.centres.view(), w.view_mut()),
             _ => slope(self.kernel, a, self.centres.view(), w.view_mut()),
@@ -98,7 +98,7 @@ impl<'a> GradientSums<'a> {
         self.rest.iter_mut().zip(&other.rest).for_each(|(sum, v)| *sum += v);
     }
 
-    /// d./dlog theta for each parameter of the kernel, and d./db, [m, D].
+    /// Returns d./dlog theta for each parameter of the kernel, and d./db, [m, D].
     pub fn finish(self) -> (Vec<f64>, Array2<f64>) {
         let features = self.rows.len();
         let (z, columns) = (&self.centres, self.columns.view().insert_axis(Axis(1)));
@@ -121,17 +121,18 @@ impl<'a> GradientSums<'a> {
     }
 }
 
-/// The gradient in the parameters alone, summed over pairs of the same rows, by the same products as [`GradientSums`].
+/// The gradient in the parameters alone, summed over pairs of rows of one table, by the same products as
+/// [`GradientSums`].
 pub(crate) struct SymmetricSums<'a> {
     kernel: &'a Kernel,
-    /// [n, D].
+    /// Rows, [n, D].
     x: ArrayView2<'a, f64>,
-    /// For squared differences: x about its mean, and a column of ones, [n, D + 1].
+    /// Rows minus their mean, with a column of ones, [n, D + 1]; used for squared differences.
     centred: Array2<f64>,
 }
 
 impl<'a> SymmetricSums<'a> {
-    /// Prepares the sums over pairs of rows of `x`, `[N, D]`.
+    /// Returns sums over pairs of rows of `x`, `[N, D]`.
     pub fn new(kernel: &'a Kernel, x: ArrayView2<'a, f64>) -> SymmetricSums<'a> {
         let (n, features) = x.dim();
         let mut centred = Array2::ones((n, features + 1));
@@ -141,15 +142,16 @@ impl<'a> SymmetricSums<'a> {
         SymmetricSums { kernel, x, centred }
     }
 
-    /// sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel over the rows i from `first` on and j < m; `w` is
-    /// [rows, m] and used up, `width` columns at a time. In the calling thread alone.
+    /// Returns sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel, over the rows i from `first` on
+    /// and the rows j < m. `w`, [rows, m], is overwritten, `width` columns at a time. It runs in the calling thread
+    /// alone.
     pub fn of_rows(&self, first: usize, mut w: ArrayViewMut2<f64>, width: usize) -> Vec<f64> {
         let (until, features) = (first + w.nrows(), self.x.ncols());
         let (rows, own) = (self.x.slice(s![first..until, ..]), self.centred.slice(s![first..until, ..]));
         let kernel = self.kernel;
         let mut rest = vec![];
         let mut per_feature = vec![0.0; features];
-        // S [X 1], S of the pairs.
+        // S [X 1], where S is that of the pairs.
         let mut cross = Array2::zeros(own.dim());
         let mut columns = vec![0.0; width];
         for (k, mut s) in w.axis_chunks_iter_mut(Axis(1), width).enumerate() {
@@ -191,7 +193,7 @@ impl<'a> SymmetricSums<'a> {
                 }
                 gamma.map(|gamma| gamma.values(features))
             }
-            // weighted_absolutes has multiplied by gamma.
+            // weighted_absolutes has multiplied by gamma already.
             Form::Absolutes(_) | Form::Other => None,
         };
         if let Some(scales) = scales {
@@ -216,7 +218,7 @@ mod tests {
         })
     }
 
-    /// Each registered kernel, with one gamma and with one per feature.
+    /// Returns each registered kernel, with one gamma and with one per feature.
     fn kernels(features: usize) -> Vec<Kernel> {
         let per_feature: Vec<f64> = (0..features).map(|d| 0.2 + 0.3 * d as f64).collect();
         let all = Kernel::NAMES.iter().map(|name| Kernel::from_name(name).expect("a name"));
@@ -229,7 +231,8 @@ mod tests {
         (&k * w).sum()
     }
 
-    /// In two blocks, far from the origin, against the exact sums and against finite differences of the centres.
+    /// Sums over two blocks, far from the origin, agree with the exact sums, and with finite differences of the
+    /// centres.
     #[test]
     fn sums_are_the_gradient_in_parameters_and_centres() {
         for (features, offset) in [(1, 0.0), (3, 0.0), (7, 2.0)] {
@@ -266,7 +269,8 @@ mod tests {
         }
     }
 
-    /// Of one set of rows far from the origin, in two parts of several widths.
+    /// Sums over pairs of rows of one table, far from the origin, in two parts of several widths, agree with the exact
+    /// sums.
     #[test]
     fn symmetric_sums_are_the_gradient_in_the_parameters() {
         for (features, offset) in [(1, 0.0), (3, 0.0), (7, 2.0)] {

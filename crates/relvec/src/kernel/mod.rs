@@ -1,4 +1,4 @@
-//! Kernels in fits: their values are those of the crate `relvec-predict`, their gradients, (M20), are here.
+//! Kernels in fits. Their values are those of the crate `relvec-predict`; their gradients, (M20), are here.
 
 mod gradient;
 mod slope;

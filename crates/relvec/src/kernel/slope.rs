@@ -1,4 +1,5 @@
-//! Derivatives of kernel values in the sum over features that they are a function of, and in the logarithms of parameters, (M20).
+//! Derivatives of kernel values in the sum over features that they are a function of, and in the logarithms of
+//! parameters, (M20).
 
 use std::f64::consts::PI;
 
@@ -11,8 +12,8 @@ use super::{Form, Gamma, Kernel, Periodic, RationalQuadratic, Sum};
 
 /// Derivatives of a kernel in its parameters.
 pub trait KernelGradient {
-    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`], to the last digit, (M20); `a`: [n, D], `b`: [m, D],
-    /// `w`: [n, m]. The kernel is resolved.
+    /// Returns sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`], accurate to rounding, (M20).
+    /// Shapes: `a` [n, D], `b` [m, D], `w` [n, m]. The kernel is resolved.
     fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64>;
 }
 
@@ -31,9 +32,10 @@ impl KernelGradient for Kernel {
     }
 }
 
-/// Replaces each entry of `w`, [n, m], by w_ij dk(a_i, b_j)/dp, p the sum of [`Kernel::form`]; returns sum_ij w_ij dk/dlog theta for
-/// each of the parameters behind gamma, of periodic kernels and sums for all of them. `a`: [n, D], `b`: [m, D]; the kernel is
-/// resolved. A kernel that no parameter changes leaves `w` as it is, which is right for x.x'.
+/// Replaces each entry of `w`, [n, m], by w_ij dk(a_i, b_j)/dp, where p is the sum of [`Kernel::form`]. Returns sum_ij
+/// w_ij dk/dlog theta for each parameter other than gamma, and for periodic kernels and sums for all parameters.
+/// Shapes: `a` [n, D], `b` [m, D]. The kernel is resolved. A kernel without parameters leaves `w` unchanged, which is
+/// correct for x.x'.
 pub(super) fn slope(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, mut w: ArrayViewMut2<f64>) -> Vec<f64> {
     match kernel {
         Kernel::Rbf(_) | Kernel::Laplacian(_) => {
@@ -44,11 +46,11 @@ pub(super) fn slope(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, mut
             vec![]
         }
         Kernel::Matern32(own) => {
-            // dk/dd^2 = -3 exp(-s): finite at s = 0
+            // dk/dd^2 = -3 exp(-s), which is finite at s = 0
             of_squares(a, b, &own.gamma, w, |w, d2| -3.0 * vector::decay(matern32::distance(d2)) * w)
         }
         Kernel::Matern52(own) => of_squares(a, b, &own.gamma, w, |w, d2| {
-            // dk/dd^2 = -5/3 (1 + s) exp(-s): finite at s = 0
+            // dk/dd^2 = -5/3 (1 + s) exp(-s), which is finite at s = 0
             let s = matern52::distance(d2);
             -5.0 / 3.0 * (1.0 + s) * vector::decay(s) * w
         }),
@@ -72,8 +74,8 @@ pub(super) fn slope(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, mut
     }
 }
 
-/// Replaces each w_ij of `w`, `[N, M]`, by `f` of it and of the squared distance d^2_ij of rows of `a`, `[N, D]`, and `b`, `[M,
-/// D]`.
+/// Replaces each w_ij of `w`, `[N, M]`, by `f` of it and of the squared distance d^2_ij of rows of `a`, `[N, D]`, and
+/// `b`, `[M, D]`.
 fn of_squares(
     a: ArrayView2<f64>,
     b: ArrayView2<f64>,
@@ -87,8 +89,8 @@ fn of_squares(
     vec![]
 }
 
-/// Replaces each w_ij of `w`, `[N, M]`, by w_ij dk/dd^2_ij, and returns sum_ij w_ij dk_ij/dlog shape; a: `[N, D]`, b: `[M, D]`.
-/// With r = d^2 / shape: dk/dd^2 = -k / (1 + r), dk/dlog shape = k shape [r / (1 + r) - log(1 + r)].
+/// Replaces each w_ij of `w`, `[N, M]`, by w_ij dk/dd^2_ij, and returns sum_ij w_ij dk_ij/dlog shape; a: `[N, D]`, b:
+/// `[M, D]`. With r = d^2 / shape: dk/dd^2 = -k / (1 + r), dk/dlog shape = k shape [r / (1 + r) - log(1 + r)].
 fn of_rational_quadratic(own: &RationalQuadratic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayViewMut2<f64>) -> f64 {
     let mut d2 = Array2::zeros(w.dim());
     squared_distances(a, b, &own.gamma, d2.view_mut());
@@ -103,9 +105,9 @@ fn of_rational_quadratic(own: &RationalQuadratic, a: ArrayView2<f64>, b: ArrayVi
     shape
 }
 
-/// Returns the derivatives of sum_ij w_ij k(a_i, b_j), every gamma first, then the period; a: `[N, D]`, b: `[M, D]`, w: `[N, M]`.
-/// With s_d = 4 sin^2(pi r_d / p), r = a - b: dk/dlog gamma_d = -k gamma_d s_d, dk/dlog p = k sum_d gamma_d 4 pi r_d / p sin(2 pi
-/// r_d / p).
+/// Returns the derivatives of sum_ij w_ij k(a_i, b_j), every gamma first, then the period; a: `[N, D]`, b: `[M, D]`, w:
+/// `[N, M]`. With s_d = 4 sin^2(pi r_d / p), r = a - b: dk/dlog gamma_d = -k gamma_d s_d, dk/dlog p = k sum_d gamma_d 4
+/// pi r_d / p sin(2 pi r_d / p).
 fn of_periodic(own: &Periodic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
     let mut k = Array2::zeros(w.dim());
     Kernel::from(own.clone()).block(a, b, k.view_mut());
@@ -124,8 +126,8 @@ fn of_periodic(own: &Periodic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayV
     all
 }
 
-/// Returns the derivatives of sum_ij w_ij k(a_i, b_j), for each term by its amplitude and by the parameters of its factors, for
-/// which the other factors are weights; a: `[N, D]`, b: `[M, D]`, w: `[N, M]`.
+/// Returns the derivatives of sum_ij w_ij k(a_i, b_j), for each term in its amplitude and in the parameters of its
+/// factors. The other factors are weights of these derivatives. Shapes: a `[N, D]`, b `[M, D]`, w `[N, M]`.
 fn of_sum(own: &Sum, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
     let mut all = vec![];
     for term in &own.terms {
@@ -147,14 +149,14 @@ fn of_sum(own: &Sum, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>)
     all
 }
 
-/// sum_d gamma_d a_id b_jd, [n, m].
+/// Returns sum_d gamma_d a_id b_jd, [n, m].
 fn products(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma) -> Array2<f64> {
     let mut p = Array2::zeros((a.nrows(), b.nrows()));
     Products::new(b, gamma).fill(a, p.view_mut());
     p
 }
 
-/// The derivative in log coef0, which is a parameter where it is positive; `slopes`: w_ij dk/dp, [n, m].
+/// Returns the derivative in log coef0, which is a parameter if it is positive. `slopes` is w_ij dk/dp, [n, m].
 fn of_coef0(coef0: f64, slopes: ArrayView2<f64>) -> Vec<f64> {
     if coef0 > 0.0 { vec![coef0 * slopes.sum()] } else { vec![] }
 }

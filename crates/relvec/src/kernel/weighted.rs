@@ -7,17 +7,17 @@ use super::Gamma;
 use super::vector::{self, Pointwise};
 use crate::linalg;
 
-/// sum_ij w_ij gamma_d (a_id - b_jd)^2 for each feature d; `w`: [n, m].
+/// Returns sum_ij w_ij gamma_d (a_id - b_jd)^2 for each feature d; `a`: [n, D], `b`: [m, D], `w`: [n, m].
 pub(super) fn weighted_squares(a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>, gamma: &Gamma) -> Vec<f64> {
     weighted_sums(a, b, w, &gamma.roots(a.ncols()), Square)
 }
 
-/// sum_ij w_ij gamma_d |a_id - b_jd| for each feature d; `w`: [n, m].
+/// Returns sum_ij w_ij gamma_d |a_id - b_jd| for each feature d; `a`: [n, D], `b`: [m, D], `w`: [n, m].
 pub(super) fn weighted_absolutes(a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>, gamma: &Gamma) -> Vec<f64> {
     weighted_sums(a, b, w, &gamma.values(a.ncols()), Absolute)
 }
 
-/// sum_ij w_ij gamma_d a_id b_jd for each feature d; `w`: [n, m].
+/// Returns sum_ij w_ij gamma_d a_id b_jd for each feature d; `a`: [n, D], `b`: [m, D], `w`: [n, m].
 pub(super) fn weighted_products(a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>, gamma: &Gamma) -> Vec<f64> {
     let root = gamma.roots(a.ncols());
     let mut sums: Array2<f64> = linalg::times(w.t(), (&a * &root).view());
@@ -41,7 +41,7 @@ fn weighted_sums(
         for (x, w) in a.column(d).iter().zip(w.outer_iter()) {
             let w = w.to_slice().expect("standard layout");
             for ((t, w), z) in totals.iter_mut().zip(w).zip(z) {
-                // A term may overflow where the kernel has long been 0: 0 * infinity is not a number.
+                // A term may overflow where the kernel is 0, and 0 * infinity would be NaN.
                 let term = term.value((x - z) * s);
                 *t += w * if term > f64::MAX { f64::MAX } else { term };
             }

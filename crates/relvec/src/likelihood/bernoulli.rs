@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernel::vector::{self, Sweep};
 use crate::targets::{Values, check_labels};
 
-/// The derivatives of each row.
+/// Computes the derivatives of each row.
 struct AtRows<'a> {
     y: &'a [f64],
     f: &'a [f64],
@@ -18,14 +18,14 @@ impl Sweep for AtRows<'_> {
         let Working { log_likelihood, residual, curvature, third } = self.out;
         let first = self.y.iter().zip(self.f).zip(log_likelihood).zip(residual);
         for ((((y, f), log_likelihood), residual), (curvature, third)) in first.zip(curvature.iter_mut().zip(third)) {
-            // Both tails from one exponential, so that neither rounds to 0 when the other rounds to 1.
+            // Both tails come from one exponential, so that neither rounds to 0 when the other rounds to 1.
             let e = vector::decay(f.abs());
             let near = 1.0 / (1.0 + e);
             let far = e * near;
             let positive = *f >= 0.0;
             let (one, zero) = (if positive { near } else { far }, if positive { far } else { near });
             let is_one = *y > 0.5;
-            // What f is on the wrong side by; on the right side nothing cancels.
+            // Distance of f from 0 on the wrong side. Nothing cancels on the right side.
             let wrong = if positive == is_one { 0.0 } else { f.abs() };
             let b = one * zero;
             *log_likelihood = -(wrong + vector::log_1p(e));
@@ -55,7 +55,7 @@ impl LikelihoodFunction for Bernoulli {
         out
     }
 
-    /// The slope of the moderated probability, (M18), with respect to f.
+    /// The derivative of the moderated probability, (M18), with respect to f.
     fn mean_curvature(&self, f: &[f64], covariance: &[f64], out: &mut [f64]) {
         let kappa = 1.0 / (1.0 + std::f64::consts::PI * covariance[0] / 8.0).sqrt();
         let e = (-(kappa * f[0]).abs()).exp();

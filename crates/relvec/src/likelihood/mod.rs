@@ -1,5 +1,5 @@
-//! Likelihoods in fits: derivatives of log p(t | f) in the function value f = phi'w. Their parameters and links are in the
-//! crate `relvec-predict`.
+//! Likelihoods in fits: derivatives of log p(t | f) in the function value f = phi'w. Their parameters and links are in
+//! the crate `relvec-predict`.
 
 mod bernoulli;
 mod gaussian;
@@ -19,91 +19,92 @@ pub(crate) use softmax::ClassRows;
 /// Derivatives of the log-likelihood of each row at f, `[N]`.
 #[derive(Debug, Clone)]
 pub(crate) struct Working {
-    /// log p(t_n | f_n).
+    /// log p(t_n | f_n), `[N]`.
     pub log_likelihood: Vec<f64>,
-    /// d log p / d f; of R outputs [N, R], by rows.
+    /// d log p / d f, `[N]`; [N, R], row by row, for R outputs.
     pub residual: Vec<f64>,
-    /// -d^2 log p / d f^2, not negative; of several outputs their mean.
+    /// -d^2 log p / d f^2, which is not negative, `[N]`; its mean for several outputs.
     pub curvature: Vec<f64>,
-    /// d curvature / d f; of several outputs none.
+    /// d curvature / d f, `[N]`; empty for several outputs.
     pub third: Vec<f64>,
 }
 
-/// What a likelihood can do. It turns any target into weighted least squares: near f the
+/// Functions of a likelihood that fits need. They turn any target into weighted least squares. Near f the
 /// log-likelihood is that of real targets f + residual / curvature with precisions `curvature`.
 pub(crate) trait LikelihoodFunction: Send + Sync {
-    /// R, the number of functions that a target depends on.
+    /// Returns R, the number of functions that a target depends on.
     fn outputs(&self, _values: Values<'_>) -> usize {
         1
     }
 
-    /// Whether the functions are contrasts of the classes.
+    /// Returns true if the functions are contrasts of the classes.
     fn couples_classes(&self) -> bool {
         false
     }
 
-    /// The targets as numbers, `[N]`; of several real outputs [N, K] by rows.
+    /// Returns the targets as numbers, `[N]`; several real outputs are [N, K], row by row.
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>>;
 
-    /// Whether it has a use for what is known of each row.
+    /// Returns true if the likelihood uses these further data of each row.
     fn uses(&self, _given: &Given) -> bool {
         false
     }
 
-    /// Derivatives at f, [N, R] by rows, for unit noise where there is noise.
+    /// Returns the derivatives at f, [N, R], row by row. Noise, if there is any, has unit variance.
     fn working(&self, y: &[f64], f: &[f64]) -> Working;
 
-    /// The mean of the curvature under N(`f`, `covariance`), the functions of a row (one, or those of the K classes, [K]
-    /// and [K, K]): into `out` goes one number, or the mean of y_k y_l for each pair of classes k < l in the order (0, 1),
-    /// (0, 2), (1, 2), (0, 3) and so on, (M65). Nothing changes where the curvature is constant.
+    /// Averages the curvature under N(`f`, `covariance`), where f contains the functions of a row: one, or those of the
+    /// K classes, [K] and [K, K]. `out` receives one number, or the mean of y_k y_l for each pair of classes k < l in
+    /// the order (0, 1), (0, 2), (1, 2), (0, 3) and so on, (M65). A constant curvature is its own mean.
     fn mean_curvature(&self, _f: &[f64], _covariance: &[f64], out: &mut [f64]) {
         out.fill(1.0);
     }
 
-    /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.
+    /// Returns true if the curvature does not depend on f. One quadratic form then serves for the whole fit.
     fn constant_curvature(&self) -> bool;
 
-    /// Whether targets are classes.
+    /// Returns true if targets are classes.
     fn classifies(&self) -> bool {
         false
     }
 
-    /// Whether targets are counts, and f the log of their rate: far from 0 in general, so that a search does well to
-    /// begin with the bias in the model.
+    /// Returns true if targets are counts and f is the log of their rate. It is usually far from 0, so that a search
+    /// should begin with the bias in the model.
     fn counts(&self) -> bool {
         false
     }
 
-    /// Whether the scheme `variational` has a bound for it.
+    /// Returns true if the scheme `variational` has a bound for the likelihood.
     fn has_variational_bound(&self) -> bool {
         self.constant_curvature() && self.scale_mixture().is_none()
     }
 
-    /// Where the noise is Gaussian once a factor of its precision is known in each row: what is known of the factors,
-    /// and everything else is then said of that noise.
+    /// Returns the mixture if the noise is Gaussian given a factor of its precision in each row. All other functions
+    /// then describe that Gaussian noise.
     fn scale_mixture(&self) -> Option<ScaleMixture> {
         None
     }
 
-    /// The noise: what is learnt about it.
+    /// Returns the noise parameter, and whether it is learned.
     fn noise(&self) -> NoiseModel;
 }
 
-/// Factors of the noise precision in each row, Gamma distributed: shape and rate are half the degrees of freedom.
+/// Factors of the noise precision in each row. They have a Gamma distribution, whose shape and rate are half the
+/// degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ScaleMixture {
-    /// Degrees of freedom; `None`: learnt.
+    /// Degrees of freedom; `None` if they are learned.
     pub degrees: Option<f64>,
 }
 
-/// Whether a likelihood has a noise level, and where it comes from.
+/// The noise variance of a likelihood, and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NoiseModel {
     /// The likelihood has no noise parameter.
     None,
-    /// Learnt from the data.
+    /// The noise variance is learned from the data.
     Learnt,
-    /// Held at this variance, in squared units of the target.
+    /// The noise variance is fixed at this value, in squared units of the target.
     Fixed(f64),
 }
 
@@ -119,16 +120,16 @@ impl View<dyn LikelihoodFunction> for Likelihood {
     }
 }
 
-/// Refuses several outputs.
+/// Returns the error for several outputs.
 fn several(name: &str, outputs: usize) -> Error {
-    Error::Targets(format!("the likelihood {name} is for targets of one output, found {outputs}; gaussian is for several"))
+    Error::Targets(format!("the likelihood {name} needs targets of one output, found {outputs}; gaussian supports several"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// By Simpson's rule over 12 standard deviations.
+    /// Returns the integral by Simpson's rule over 12 standard deviations.
     fn integral(m: f64, v: f64, g: impl Fn(f64) -> f64) -> f64 {
         const STEPS: i32 = 2400;
         let at = |i: i32| -> f64 {
@@ -138,7 +139,7 @@ mod tests {
         (0..STEPS / 2).map(|i| at(2 * i) + 4.0 * at(2 * i + 1) + at(2 * i + 2)).sum::<f64>() * 8.0 / f64::from(STEPS)
     }
 
-    /// Of counts it is the mean exactly, of two classes nearly; and that of the softmax of two classes is the same.
+    /// For counts the mean is exact, for two classes nearly so. The softmax of two classes has the same mean.
     #[test]
     fn mean_curvatures_are_means_of_curvatures() {
         for (m, v) in [(0.0, 0.0), (0.5, 0.3), (-2.0, 1.0), (4.0, 9.0), (-9.0, 30.0), (0.0, 100.0)] {

@@ -9,14 +9,14 @@ use super::{LikelihoodFunction, NoiseModel, Poisson, Working, several};
 use crate::error::{Error, Result};
 use crate::targets::{Given, Values};
 
-/// Beyond this exp(f) leaves the range of numbers: such a rate is impossible for every count.
+/// Largest log rate; for larger ones exp(f) overflows. Such a rate is impossible for every count.
 const LARGEST: f64 = 700.0;
 
-/// Beyond this log(y!) is that of Stirling's series, whose next term is below 1e-10.
+/// Smallest count for which log(y!) is computed by Stirling's series, whose next term is below 1e-10.
 const LARGE: f64 = 256.0;
 
-/// y f - rate - log(y!), at f = log(rate). Of a large count the three nearly cancel, and what is left is told by how far the rate
-/// is from it.
+/// Returns y f - rate - log(y!), at f = log(rate). For a large count the three terms nearly cancel, and the result is
+/// computed from the difference of rate and count.
 fn log_probability(y: f64, f: f64, rate: f64) -> f64 {
     if y < LARGE {
         return y * f - rate - lgamma(y + 1.0);
@@ -39,7 +39,7 @@ impl LikelihoodFunction for Poisson {
         matches!(given, Given::Exposure(_))
     }
 
-    /// Counts per exposure, `y`, need not be whole.
+    /// Counts per exposure, `y`, need not be integers.
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
         let rate: Vec<f64> = f.iter().map(|f| f.min(LARGEST).exp()).collect();
         let one = |((y, f), rate): ((&f64, &f64), &f64)| match *f <= LARGEST {
@@ -54,7 +54,7 @@ impl LikelihoodFunction for Poisson {
         }
     }
 
-    /// The mean rate, exactly.
+    /// The mean rate, which is exact.
     fn mean_curvature(&self, f: &[f64], covariance: &[f64], out: &mut [f64]) {
         out[0] = (f[0] + 0.5 * covariance[0]).min(LARGEST).exp();
     }
@@ -76,7 +76,7 @@ impl LikelihoodFunction for Poisson {
 mod tests {
     use super::*;
 
-    /// Each derivative is the difference of what it is the derivative of.
+    /// Each derivative agrees with finite differences.
     #[test]
     fn derivatives_equal_finite_differences() {
         let h = 1e-5;
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// What no count can come from is impossible, not NaN.
+    /// A rate that no count can come from has the log-likelihood minus infinity, not NaN.
     #[test]
     fn no_rate_overflows() {
         for f in [700.1, 1e4, f64::INFINITY] {

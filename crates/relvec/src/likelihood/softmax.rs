@@ -8,19 +8,19 @@ use crate::error::{Error, Result};
 use crate::kernel::vector;
 use crate::targets::{Values, check_labels};
 
-/// Rows of several classes.
+/// Probabilities and log-likelihoods of rows of several classes.
 pub(crate) struct ClassRows {
-    /// Probabilities, [B, K].
+    /// Class probabilities, [B, K].
     pub y: Array2<f64>,
-    /// The class with the largest of each row.
+    /// Most probable class of each row, `[B]`.
     top: Vec<usize>,
-    /// log p of the row's own class.
+    /// Log probability of the class of each row, `[B]`.
     pub log_likelihood: Vec<f64>,
     labels: Vec<usize>,
 }
 
 impl ClassRows {
-    /// Of class numbers `targets`, `[B]`, at contrasts `f`, [B, R] by rows.
+    /// Returns these values for class numbers `targets`, `[B]`, at contrasts `f`, [B, R], row by row.
     pub fn new(contrasts: &Contrasts, targets: &[f64], f: &[f64]) -> ClassRows {
         let mut functions = Array2::zeros((targets.len(), contrasts.n_classes()));
         for (n, mut row) in functions.outer_iter_mut().enumerate() {
@@ -30,7 +30,7 @@ impl ClassRows {
         ClassRows::at(targets, functions)
     }
 
-    /// Of class numbers `targets`, `[B]`, at functions of the classes, [B, K].
+    /// Returns these values for class numbers `targets`, `[B]`, at functions of the classes, [B, K].
     pub fn at(targets: &[f64], functions: Array2<f64>) -> ClassRows {
         let n = targets.len();
         let labels: Vec<usize> = targets.iter().map(|t| *t as usize).collect();
@@ -53,7 +53,7 @@ impl ClassRows {
         ClassRows { y, top, log_likelihood, labels }
     }
 
-    /// Slopes of the log-likelihood, [B, R] by rows.
+    /// Returns the derivatives of the log-likelihood in the contrasts, [B, R], row by row.
     pub fn residual(&self, contrasts: &Contrasts) -> Vec<f64> {
         let outputs = contrasts.count();
         let mut out = vec![0.0; self.labels.len() * outputs];
@@ -63,17 +63,17 @@ impl ClassRows {
         out
     }
 
-    /// Residuals for the functions of the classes, [B, K].
+    /// Returns the derivatives of the log-likelihood in the functions of the classes, [B, K].
     pub fn residual_of_classes(&self) -> Array2<f64> {
         let mut out = -&self.y;
         for ((row, mut out), label) in self.y.outer_iter().zip(out.outer_iter_mut()).zip(&self.labels) {
-            // 1 - y as the sum of the others is not rounded to 0 where y is nearly 1.
+            // The sum of the other probabilities, unlike 1 - y, does not round to 0 if y is nearly 1.
             out[*label] = row.iter().enumerate().map(|(k, y)| if k == *label { 0.0 } else { *y }).sum();
         }
         out
     }
 
-    /// The mean curvature of the contrasts, (1 - sum y_k^2) / (K - 1), `[B]`.
+    /// Returns the mean curvature of the contrasts, (1 - sum y_k^2) / (K - 1), `[B]`.
     fn curvature(&self) -> Vec<f64> {
         let rows = self.y.outer_iter().zip(&self.top);
         let one = |(row, top): (ArrayView1<f64>, &usize)| {
@@ -108,7 +108,7 @@ impl LikelihoodFunction for Softmax {
         Ok(labels.iter().map(|l| *l as f64).collect())
     }
 
-    /// The curvature of a row is the mean one of its contrasts.
+    /// The curvature of a row is the mean of those of its contrasts.
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
         let contrasts = Contrasts::new(f.len() / y.len().max(1) + 1);
         let rows = ClassRows::new(&contrasts, y, f);
@@ -121,8 +121,8 @@ impl LikelihoodFunction for Softmax {
         }
     }
 
-    /// With moderated probabilities, (M31), and the factor by which the difference of the two functions is moderated: of
-    /// two classes this is Bernoulli's.
+    /// Uses moderated probabilities, (M31), and the factor by which the difference of the two functions is moderated.
+    /// For two classes the result is that of Bernoulli.
     fn mean_curvature(&self, f: &[f64], covariance: &[f64], out: &mut [f64]) {
         let classes = f.len();
         let mut y = f.to_vec();
@@ -152,7 +152,8 @@ impl LikelihoodFunction for Softmax {
 mod tests {
     use super::*;
 
-    /// The residual is the slope of the log-likelihood, and the curvature the mean of minus its second derivatives.
+    /// The residual is the derivative of the log-likelihood, and the curvature is the mean of minus its second
+    /// derivatives.
     #[test]
     fn derivatives_are_those_of_the_log_likelihood() {
         let (classes, label) = (4, 2.0);
@@ -170,7 +171,7 @@ mod tests {
             curvature -= (moved(h) - 2.0 * moved(0.0) + moved(-h)) / (h * h) / (classes - 1) as f64;
         }
         assert!((curvature - here.curvature[0]).abs() < 1e-6);
-        // Saturated: nothing overflows, and what is left is not rounded to 0.
+        // At saturated probabilities nothing overflows, and the small numbers do not round to 0.
         let far = Softmax {}.working(&[0.0], &[400.0, 300.0, 200.0]);
         assert!(far.log_likelihood[0] <= 0.0 && far.curvature[0] > 0.0 && far.residual.iter().any(|r| *r != 0.0));
     }

@@ -1,10 +1,10 @@
-//! Real targets with Student-t noise: a mixture of Gaussians of one mean and many scales.
+//! Real targets with Student-t noise, a mixture of Gaussian distributions with one mean and many scales.
 
 use super::{Gaussian, LikelihoodFunction, NoiseModel, ScaleMixture, StudentT, Working, several};
 use crate::error::Result;
 use crate::targets::Values;
 
-/// The noise of a row, its factor being known.
+/// Returns the likelihood of a row given its precision factor.
 fn gaussian(own: &StudentT) -> Gaussian {
     Gaussian { noise_variance: own.noise_variance }
 }

@@ -1,5 +1,5 @@
-//! Posteriors by the mean of the likelihood's curvature under themselves, where Laplace's approximation takes that at the
-//! mode, (M65).
+//! Posteriors whose likelihood Hessian is averaged under the posterior itself, instead of being evaluated at the mode
+//! as in Laplace's approximation, (M65).
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
 use rayon::prelude::*;
@@ -10,74 +10,83 @@ use crate::likelihood::LikelihoodFunction;
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 
-/// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
+/// Largest number of iterations.
 const MOST_ROUNDS: usize = 200;
+/// Relative change of a diagonal entry of the precision at which the iterations end.
 const SETTLED: f64 = 1e-5;
-/// The share of the way, in the logs of such entries, that a round goes at first; half of it wherever that has led about
-/// as far to the other side, and more again, up to the whole way, where it has led on.
+/// Share of the step, in the logs of these entries, that the first iteration takes. The share is halved if the change
+/// reverses without becoming much smaller.
 const FIRST_STEP: f64 = 0.5;
+/// Factor by which the share grows, up to the full step, if the change keeps its direction.
 const GROWTH: f64 = 1.25;
-/// And no further than this: the curvature of counts is exponential in their variance.
+/// Largest step in the log of an entry, because the curvature of counts is exponential in their variance.
 const FURTHEST: f64 = 1.5;
-/// Newton steps for counts at most; 5 to 15 are usual, more than 100 would be needed where rates cover 100,000 orders of
-/// magnitude: the posterior is then a little narrower than at the end of the steps.
+/// Largest number of Newton steps for counts; 5 to 15 are usual. More than 100 would be needed if rates cover 100,000
+/// orders of magnitude. The posterior is then a little narrower than at convergence.
 const MOST_COUNT_STEPS: usize = 50;
-/// They end where a step gains no more than this, or than so much of the objective, and no mean rate is above that of the
-/// posterior by more than the last, in counts: variances of the log rate are then right to four digits.
+/// Gain of a Newton step at which the steps end.
 const LEAST_STEP: f64 = 1e-9;
+/// Gain of a Newton step, relative to the objective, at which the steps end.
 const ROUNDING: f64 = 1e-15;
+/// Largest difference of a mean rate from that of the posterior, in counts, at which the steps end. Variances of the
+/// log rate are then right to four digits.
 const LEAST_RATE: f64 = 1e-6;
-/// What is left of a mean rate in a step at least, and below which share of a variance curvatures may be raised at once.
+/// Least share of a mean rate that a step leaves.
 const KEPT_RATE: f64 = 0.05;
+/// Share of a variance below which curvatures may be raised at once.
 const IDLE: f64 = 0.1;
-/// Conjugate gradients of a step at most, and the square of the residual that ends them, relative to the first.
+/// Largest number of conjugate gradient iterations of a step.
 const MOST_PRODUCTS: usize = 30;
+/// Squared residual, relative to the first, at which the conjugate gradient iterations end.
 const SOLVED: f64 = 1e-8;
-/// Logarithms of mean rates stay between these.
+/// Range of the logarithms of mean rates.
 const LOG_RATES: (f64, f64) = (-650.0, 650.0);
 /// Largest number of doublings of the rates after the steps. 50 are enough where the rows carry almost no information.
 const MOST_RAISES: usize = 200;
-/// Halvings of one step at most.
+/// Largest number of halvings of one step.
 const MOST_HALVINGS: usize = 30;
-/// What `Auto` lets Laplace's posterior expect, over the counts at the mode. Twice: a variance of 1.4 of the log rate, at
-/// which the two approximations differ by as much as either does from the truth.
+/// Largest ratio of the counts that Laplace's posterior expects to those at the mode under `Auto`. A ratio of 2 means a
+/// variance of 1.4 of the log rate. The two approximations then differ by as much as either does from the exact
+/// posterior.
 const MOST_EXPECTED: f64 = 2.0;
-/// Rows at a time.
+/// Number of rows that are processed at a time.
 const BLOCK_ROWS: usize = 4096;
 
-/// Rows that a model was learnt from, all or some.
+/// Training rows of a model, all or some.
 pub(crate) struct Learnt<'a, F> {
-    /// What fills rows from the given one with the columns of the model, in the units of the posterior's factor.
+    /// Function that fills rows, from the given one on, with the columns of the model, in the units of the posterior's
+    /// factor.
     pub fill: F,
-    /// The functions at the rows, [N, 1] or [N, K].
+    /// Functions at the rows, [N, 1] or [N, K].
     pub functions: Array2<f64>,
-    /// What the rows count for, `[N]`.
+    /// Weights of the rows, `[N]`.
     pub weights: &'a [f64],
     pub likelihood: &'a dyn LikelihoodFunction,
     pub interrupt: &'a Interrupt,
 }
 
-/// Posteriors by the mean curvature.
+/// Posteriors with the averaged Hessian.
 pub(crate) trait Averaging {
-    /// Replaces Laplace's posterior by that of the mean curvature; `mean_curvature` is the curvature of the log-likelihood over
-    /// the M weights, `[M, M]`, under a posterior.
+    /// Replaces Laplace's posterior by that with the averaged Hessian. `mean_curvature` returns the curvature of the
+    /// log-likelihood in the M weights, `[M, M]`, averaged under a posterior.
     ///
-    /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps
-    /// settle where longer ones go to and fro.
+    /// A wider posterior has a larger mean curvature, which makes it narrower. The effect is largest for rows whose
+    /// probabilities are close to 0 or 1. Shorter steps converge where longer ones oscillate.
     fn average_curvature(&mut self, mean_curvature: impl Fn(&Model, &Posterior) -> Result<Array2<f64>>) -> Result<()>;
 
-    /// Returns true if Laplace's posterior of counts expects more of the training rows than it should ([`PosteriorRule::Auto`]).
+    /// Returns true if Laplace's posterior expects more than [`MOST_EXPECTED`] times the counts at the training rows.
     /// The columns of `rows` fill a block `[B, M]` from a given row on.
     fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool>;
 
-    /// Averages the curvature of counts over the posterior. The columns of `rows` fill a block `[B, M]` from a given row on. The
-    /// mean curvature is exponential in the variance and covers more orders of magnitude than numbers do. The mean rates b of the
-    /// rows, times what these count for, are where
+    /// Averages the curvature of counts over the posterior. The columns of `rows` fill a block `[B, M]` from a given
+    /// row on. The mean curvature is exponential in the variance and may overflow or underflow. Let b be the mean rates
+    /// of the rows times their weights c. They maximise
     ///
     /// log |A + Phi'B Phi| / 2 - sum b (log b - log c - f) + sum b
     ///
-    /// is highest: it is concave, and its slope is zero at log b = log c + f + v / 2. Newton's method finds them, with
-    /// products of the second derivatives, (phi_i'Sigma phi_j)^2 / 2 and 1 / b on the diagonal, in conjugate gradients.
+    /// This function is concave, and its gradient is zero at log b = log c + f + v / 2. Newton's method finds the
+    /// maximum by conjugate gradients. The second derivatives are (phi_i'Sigma phi_j)^2 / 2, with 1 / b added on the
+    /// diagonal.
     fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()>;
 
     /// Returns the mean curvature of the log-likelihood of some rows over the M weights, `[M, M]`, in the order of the
@@ -125,7 +134,7 @@ impl Averaging for Model {
                 break;
             }
         }
-        // Of counts whose rate nothing bounds there is no mean curvature: theirs stays Laplace's.
+        // Counts whose rate has no bound have no finite mean curvature; their posterior remains Laplace's.
         if last.is_finite() {
             self.posterior = Some(posterior);
         }
@@ -138,7 +147,7 @@ impl Averaging for Model {
             let one = |((f, v), c): ((&f64, &f64), &f64)| c * (f + share * v).exp();
             rows.functions.iter().zip(&variance).zip(rows.weights).map(one).sum()
         };
-        // Infinite, too.
+        // The sum may be infinite as well.
         Ok(!(rates(0.5) <= MOST_EXPECTED * rates(0.0)))
     }
 
@@ -186,7 +195,8 @@ impl Averaging for Model {
                 }
                 length *= 0.5;
             }
-            // Steps only multiply. Where all rows together would tell nothing of the variance yet, more can be made up at once.
+            // Steps only multiply rates. Rates may be raised at once, as long as all rows together would still say
+            // nothing about the variance.
             let idle = |n: usize| IDLE / (variance[n] * all);
             for n in (0..rate.len()).filter(|n| slope[*n] > 1.0) {
                 next[n] = next[n].max(expected[n].min(idle(n)));
@@ -195,7 +205,7 @@ impl Averaging for Model {
             known = factor(&rate)?;
             best = value(&rate, &known);
         }
-        // Where the steps have run out before the end, curvatures are raised until no row expects more than twice its rate.
+        // If the steps end before convergence, curvatures are raised until no row expects more than twice its rate.
         for _ in 0..MOST_RAISES {
             let variance = rows.variances(&known.inverse())?;
             let mut raised = false;
@@ -253,7 +263,8 @@ impl Averaging for Model {
     }
 }
 
-/// Returns the prior precisions of the W weights that are in the model, `[W]`, in the units and the order of the posterior's factor.
+/// Returns the prior precisions of the W weights that are in the model, `[W]`, in the units and the order of the
+/// posterior's factor.
 fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
     let shared: Vec<f64> = model.intercept_alpha.iter().chain(&model.alpha).copied().collect();
     let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {
@@ -263,7 +274,8 @@ fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
     model.present().into_iter().enumerate().flat_map(own).collect()
 }
 
-/// Returns the curvature over the weights that are in the model, `[W, W]`, from the products `[M, M]` of each pair of classes.
+/// Returns the curvature in the weights that are in the model, `[W, W]`, from the products `[M, M]` of each pair of
+/// classes.
 fn present_curvature(model: &Model, m: usize, pairs: &[Array2<f64>]) -> Array2<f64> {
     let mut all = model.contrasts().curvature(pairs);
     linalg::mirror(&mut all);
@@ -284,7 +296,7 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
         Ok(())
     }
 
-    /// |half phi|^2 of the rows, `[N]`, the variances of their one function, as predictions have them.
+    /// Returns |half phi|^2 of the rows, `[N]`. It is the variance of their single function, as predictions have it.
     fn variances(&self, half: &Array2<f64>) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(self.weights.len());
         self.for_each_block(half.nrows(), |_, phi| {
@@ -294,7 +306,7 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
         Ok(out)
     }
 
-    /// phi'S phi of the rows, `[N]`, for symmetric S, [M, M].
+    /// Returns phi'S phi of the rows, `[N]`, for symmetric S, [M, M].
     fn squares(&self, s: &Array2<f64>) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(self.weights.len());
         self.for_each_block(s.nrows(), |_, phi| {
@@ -304,7 +316,7 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
         Ok(out)
     }
 
-    /// Phi'diag(w) Phi, [M, M], of any numbers `w`, `[N]`.
+    /// Returns Phi'diag(w) Phi, [M, M], for any numbers `w`, `[N]`.
     fn gram_of(&self, columns: usize, w: &[f64]) -> Result<Array2<f64>> {
         let mut sum = Array2::zeros((columns, columns));
         self.for_each_block(columns, |start, phi| {
@@ -316,8 +328,8 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
     }
 }
 
-/// Returns the Newton step of mean rates `b`, see [`Averaging::average_counts`]: (1 / B + K / 2) step = slope, where K, `[N, N]`,
-/// has the squares of the entries of Phi Sigma Phi'; covariance: `[M, M]`.
+/// Returns the Newton step of mean rates `b`, see [`Averaging::average_counts`]. It solves (1 / B + K / 2) step =
+/// slope, where K, `[N, N]`, contains the squared entries of Phi Sigma Phi'; covariance: `[M, M]`.
 fn newton<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
     rows: &Learnt<F>,
     covariance: &Array2<f64>,
@@ -328,7 +340,7 @@ fn newton<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
     let root: Vec<f64> = b.iter().map(|b| b.sqrt()).collect();
     let times = |x: &[f64], y: &[f64]| -> Vec<f64> { x.iter().zip(y).map(|(x, y)| x * y).collect() };
     let dot = |x: &[f64], y: &[f64]| -> f64 { x.iter().zip(y).map(|(x, y)| x * y).sum() };
-    // In units of the roots of b: 1 + root K root / 2.
+    // The system is scaled by the square roots of b: 1 + root K root / 2.
     let product = |x: &[f64]| -> Result<Vec<f64>> {
         let gram = rows.gram_of(covariance.nrows(), &times(&root, x))?;
         let k = rows.squares(&covariance.dot(&gram).dot(covariance))?;

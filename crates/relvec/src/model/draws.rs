@@ -12,13 +12,13 @@ use crate::likelihood::Likelihood;
 use crate::linalg;
 use crate::memory;
 
-/// Functions drawn from the posterior over the weights of a regression model, each the same at all rows.
+/// Functions drawn from the weight posterior of a regression model. Each is the same function at all rows.
 #[derive(Debug)]
 pub struct Draws<'a> {
     model: &'a Model,
-    /// [M, S], the bias first if it is in the model.
+    /// Drawn weights, [M, S], the bias first if it is in the model.
     weights: Array2<f64>,
-    /// What the prior leaves beside the weights, under a process prior.
+    /// Draws of the residual of a process prior.
     residual: Option<ResidualDraws<'a>>,
     noise: Option<Pcg64>,
 }
@@ -51,8 +51,8 @@ pub(super) fn predict_covariance(
     let heavy = student_degrees(model);
     if let Some(degrees) = heavy.filter(|degrees| !(*degrees > 2.0)) {
         return Err(Error::Targets(format!(
-            "the covariance under Student-t noise of {degrees} degrees of freedom is infinite; it is finite above 2. \
-             Drawn functions have the tails of the noise"
+            "the covariance under Student-t noise with {degrees} degrees of freedom is infinite; it is finite above 2. \
+             Use drawn functions, which have the tails of the noise"
         )));
     }
     model.check_rows(x)?;
@@ -73,7 +73,7 @@ pub(super) fn predict_covariance(
         residual.add_covariance(x, phi.view(), out.view_mut());
     }
     out *= model.variance_factor();
-    // On the diagonal the numbers that single rows have.
+    // The diagonal has the variances of predictions of single rows.
     let noise = if heavy.is_some() { found.student_variance() } else { found.noise_variance };
     out.diag_mut().assign(&(&found.model_variance + noise));
     match out.outer_iter().position(|row| !row.iter().all(|v| v.is_finite())) {
@@ -82,7 +82,7 @@ pub(super) fn predict_covariance(
     }
 }
 
-/// Basis functions at raw rows, the bias first if it is in the model, [N, M].
+/// Returns the basis functions at raw rows, [N, M], the bias first if it is in the model.
 fn columns(model: &Model, x: ArrayView2<f64>) -> Array2<f64> {
     let bias = usize::from(model.intercept_alpha.is_some());
     let mut phi = Array2::ones((x.nrows(), bias + model.relevance.len()));
@@ -90,7 +90,8 @@ fn columns(model: &Model, x: ArrayView2<f64>) -> Array2<f64> {
     phi
 }
 
-/// Degrees of freedom of the noise under the likelihood `student_t`; the noise of a constant target has none.
+/// Returns the degrees of freedom of the noise under the likelihood `student_t`; `None` for a constant target, which
+/// has no noise.
 fn student_degrees(model: &Model) -> Option<f64> {
     model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_))))
 }
@@ -101,11 +102,12 @@ fn check_regression(model: &Model, what: &str) -> Result<()> {
 }
 
 impl Draws<'_> {
-    /// Values of all functions at the rows of `x`, [N, S]. Noise, if there is any, goes on from block to block.
+    /// Returns the values of all functions at the rows of `x`, [N, D], as [N, S]. The random numbers of the noise, if
+    /// there is any, continue from block to block.
     ///
     /// # Errors
-    /// As [`Model::predict`]; more values, or under a process prior a covariance of more rows in all, than a quarter of the
-    /// machine's memory holds.
+    /// Returns the errors of [`Model::predict`]. Returns [`Error::Memory`] if the values take more than a quarter of
+    /// the machine's memory. Under a process prior the same limit holds for the covariance of all rows so far.
     pub fn at(&mut self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         let model = self.model;
         model.check_rows(x)?;
@@ -113,7 +115,7 @@ impl Draws<'_> {
         let phi = columns(model, x);
         let mut out = linalg::times(phi.view(), self.weights.view());
         if let Some(residual) = &mut self.residual {
-            // Each row is drawn given all before it.
+            // Each row is drawn given all previous ones.
             let held = (residual.held() + x.nrows()) as u64;
             let needed = 4 * held.saturating_mul(held + 2 * (model.relevance.len() + self.weights.ncols()) as u64);
             memory::afford(&format!("draws of a process at {held} rows"), needed, memory::allowed(None))?;
@@ -142,7 +144,7 @@ impl Draws<'_> {
     }
 }
 
-/// An error if so many draws, of so many numbers each, are more than may stand in memory.
+/// Returns an error if the draws take more than the allowed memory.
 fn afford(draws: usize, each: usize) -> Result<()> {
     let needed = 8 * (draws as u64).saturating_mul(each as u64).min(u64::MAX / 8);
     memory::afford(&format!("{draws} draws of {each} numbers each"), needed, memory::allowed(None))

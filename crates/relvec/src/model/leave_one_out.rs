@@ -1,4 +1,4 @@
-//! What a model would predict of each of its training rows had it not seen that row, its precisions held.
+//! Predictions of each training row by the model without that row, at fixed precisions.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
@@ -9,27 +9,29 @@ use crate::likelihood::{Contrasts, Likelihood, LikelihoodFunction, Softmax, Work
 use crate::linalg::{self, Cholesky};
 use crate::targets::{Given, Targets, Values, check_labels};
 
-/// Predictions of rows left out one at a time: exact for Gaussian noise, under a process prior as well, by the cavity of Laplace's approximation
-/// otherwise, under Student-t noise by what the row counts for, (M60).
+/// Predictions of rows that are left out one at a time, (M60). They are exact for Gaussian noise, also under a process
+/// prior. Other likelihoods use the cavity of Laplace's approximation, and Student-t noise uses the row weights.
 ///
-/// They hold given the precisions, and these have seen all rows: of a model that keeps many kernels for its rows they
-/// are far too optimistic. Cross-validation, which repeats the search, is not: see [`Rvm::cv`](crate::Rvm::cv).
+/// The precisions are fixed, and were learned from all rows. If a large share of the rows are relevance vectors, the
+/// predictions are far too optimistic. Cross-validation repeats the search and has no such bias: see
+/// [`Rvm::cv`](crate::Rvm::cv).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaveOneOut {
-    /// Predictions without the row, of the target; of a classifier of two classes those of the latent function, of
-    /// counts those of the log rate. Under the softmax there is none.
+    /// Predictions of the target of each row without that row. For a classifier of two classes they are those of the
+    /// latent function, for counts those of the log rate. `None` under the softmax.
     pub prediction: Option<Prediction>,
-    /// Of a classifier log probabilities of all classes without the row, moderated, [N, K].
+    /// Moderated log probabilities of all classes without the row, [N, K]; `None` unless the model is a classifier.
     pub log_probability: Option<Array2<f64>>,
-    /// Log density of each row's target, log probability of its class or of its count, without the row, `[N]`, in nats.
+    /// Log density of the target of each row without that row, `[N]`, in nats. For classes and counts it is a log
+    /// probability.
     pub log_density: Array1<f64>,
 }
 
-/// Predicts each training row of `x`, `[N, D]`, from the posterior without it.
+/// Predicts each training row of `x`, `[N, D]`, from the posterior without that row.
 pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
     targets.check_rows(x)?;
     let own = model.likelihood.as_ref().ok_or(Error::NoPosterior)?;
-    let expected = "ard for a classifier whose rows are left out one at a time; cross-validation (cv) serves any";
+    let expected = "ard, because rows of this classifier cannot be left out one at a time; use cross-validation (cv)";
     require(model.labels.is_none(), || "weight_prior".into(), "process", expected)?;
     let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
     if model.outputs() > 1 && own.is_for_classes() {
@@ -45,7 +47,7 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
     let noise = match (model.noise_variance(), &targets.given, &given) {
         (Some(0.0), Some(Given::Noise(_)), Some(each)) => Some(each.clone()),
         (Some(0.0), ..) => {
-            let problem = "the noise of each row was given to this model: it is needed to leave the row out";
+            let problem = "the model was fitted with a noise variance for each row: leaving rows out requires these variances";
             return Err(Error::Targets(problem.into()));
         }
         (noise, ..) => noise.map(|v| vec![v; x.nrows()]),
@@ -54,7 +56,7 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
     let targets = likelihood.targets(targets.values)?;
     let found = model.predict_with(x, Variance::Posterior)?;
     let factor = model.variance_factor();
-    // Of counts the log of the rate over the exposure of the row.
+    // For counts the function is the log of the rate times the exposure of the row.
     let log_exposure = |n: usize| exposure.as_ref().map_or(0.0, |e| e[n].ln());
     let f: Vec<f64> = found.mean.iter().enumerate().map(|(n, f)| f + log_exposure(n)).collect();
     let y = targets.clone();
@@ -73,11 +75,11 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
     }
     let precisions = if model.process.is_some() { 0..0 } else { 0..y.len() };
     for n in precisions {
-        // In units of the noise deviation, where there is noise.
+        // Values are in units of the noise deviation, if there is noise.
         let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
         let (mut slope, mut own) = (beta * weights[n] * residual[n], beta * weights[n] * curvature[n]);
         if let Some(degrees) = heavy {
-            // What the row counts for among Gaussian ones.
+            // The weight of the row among rows with Gaussian noise.
             let square = beta * ((y[n] - f[n]).powi(2) + variance[n]);
             own = beta * weights[n] * (degrees + 1.0) / (degrees + square);
             slope = own * (y[n] - f[n]);
@@ -104,16 +106,17 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
     Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
 }
 
-/// Predicts the class of each row of `x`, `[N, D]`, from the posterior without it. With C, `[K, K]`, the covariance of the
-/// functions at a row and B = S S' its curvature (of diag(y) - y y' S = diag(sqrt y) - y / sqrt(y)'), the cavity's covariance is
-/// inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
+/// Predicts the class of each row of `x`, `[N, D]`, from the posterior without that row. Let C, `[K, K]`, be the
+/// covariance of the functions at a row, and B = S S' its curvature. For diag(y) - y y', S is diag(sqrt y) - y /
+/// sqrt(y)'. The covariance of the cavity is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
 fn classes_left_out(model: &Model, x: ArrayView2<f64>, targets: &Targets, weights: &[f64]) -> Result<LeaveOneOut> {
     let functions = model.predict_functions(x)?;
     let classes = functions.mean.ncols();
     let labels = match targets.values {
         Values::Classes { labels, count } if count <= classes => labels,
         Values::Classes { count, .. } => {
-            return Err(Error::Targets(format!("{count} classes, and the model has {classes}")));
+            let expected = format!("class labels: found {count} classes, expected {classes}, as the model has");
+            return Err(Error::Targets(expected));
         }
         _ => return Err(Error::Targets("the softmax likelihood needs class labels, found real targets".into())),
     };
@@ -130,7 +133,8 @@ fn classes_left_out(model: &Model, x: ArrayView2<f64>, targets: &Targets, weight
         };
         let cs = c.dot(&s);
         let own = s.t().dot(&cs) * weights[n];
-        // What is left of the precision along any direction is positive: if need be less is taken than is known.
+        // The remaining precision must be positive in every direction. If it is not, less than the full curvature is
+        // removed.
         let without = |share: f64| Cholesky::new(Array2::eye(own.nrows()) - &own * share, 1.0);
         let factor = without(1.0).or_else(|_| without(MOST_OWN / own.diag().sum()))?;
         let half = factor.inverse().dot(&cs.t());
@@ -144,7 +148,7 @@ fn classes_left_out(model: &Model, x: ArrayView2<f64>, targets: &Targets, weight
     Ok(LeaveOneOut { prediction: None, log_probability: Some(all), log_density })
 }
 
-/// S, [K, K - 1], of the mean curvature of a row of class functions `f`, `[K]`, of covariance `c`, [K, K].
+/// Returns S, [K, K - 1], of the mean curvature of a row with class functions `f`, `[K]`, and covariance `c`, [K, K].
 fn root_of_mean(f: &[f64], c: ArrayView2<f64>) -> Result<Array2<f64>> {
     let contrasts = Contrasts::new(f.len());
     let mut pairs = vec![0.0; f.len() * (f.len() - 1) / 2];

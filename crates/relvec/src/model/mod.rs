@@ -1,4 +1,5 @@
-//! What a model can do that takes more than its file: draws, rows left out, and the averaged posterior that a fit ends with.
+//! Functions of a model that need more than its file: draws, held-out training rows, and the averaged posterior that a
+//! fit ends with.
 
 mod averaged;
 mod draws;

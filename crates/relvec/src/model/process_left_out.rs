@@ -1,10 +1,12 @@
-//! Training rows left out one at a time under a process prior, amplitude and noise held, (M60).
+//! Training rows that are left out one at a time under a process prior, at fixed amplitude and noise, (M60).
 //!
-//! At a row the function is f = g + e: what the centres span, and the residual of the prior, of variance d (times the amplitude).
-//! Rows of equal inputs share e. A row i of weight c_i and noise variance s_i counts for b_i = c_i / s_i; the rows of one input
-//! have the noise 1 / b of their mean, b = sum b_i, and the centres see them through Lambda = d + 1 / b, (M72). Without all of
-//! them g has the variance v0 = v / (1 - v / Lambda) and the mean m0 = m - v0 (mean target - m) / Lambda; the rows of that input
-//! other than i then say what they know of f.
+//! At a row the function is f = g + e: the part that the centres span, and the residual of the prior, whose variance is
+//! d (times the amplitude). Rows of equal inputs share e. A row i of weight c_i and noise variance s_i has the
+//! precision b_i = c_i / s_i. The mean of the rows of one input has the noise 1 / b, b = sum b_i, and the variance
+//! Lambda = d + 1 / b about g, (M72).
+//!
+//! Without all of these rows, g has the variance v0 = v / (1 - v / Lambda) and the mean m0 = m - v0 (mean target - m) /
+//! Lambda. The posterior of f then follows from the rows of that input other than i.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +17,12 @@ use super::{Model, Prediction};
 use crate::canonical::plain;
 use crate::error::Result;
 
-/// At most this share of the precision at a row is its own: what is left must be positive.
+/// Largest share of the precision at a row that comes from the row itself. The remaining precision must be positive.
 pub(super) const MOST_OWN: f64 = 1.0 - 1e-9;
 
-/// Means and variances of the function at each of the rows `x`, [N, D], without that row: `[N]` each. `found`: what is
-/// predicted with all rows; `t`: their targets; `counts`: b_i, `[N]`. Rows of equal inputs have to come together.
+/// Returns means and variances of the function at each of the rows `x`, [N, D], without that row: `[N]` each. `found`
+/// contains the predictions with all rows, `t` their targets, and `counts` the b_i, `[N]`. Rows of equal inputs must be
+/// given together.
 pub(super) fn process_left_out(
     model: &Model,
     x: ArrayView2<f64>,
@@ -39,7 +42,7 @@ pub(super) fn process_left_out(
         let spanned = (found.model_variance[rows[0]] / factor - residual).max(0.0);
         let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|n| counts[*n] * value(*n)).sum::<f64>();
         let total = sum(&|_| 1.0);
-        // 1 / Lambda, which is 0 for rows that do not count.
+        // 1 / Lambda, which is 0 for rows of weight 0.
         let precision = total / (1.0 + total * residual);
         let without = spanned / (1.0 - (spanned * precision).min(MOST_OWN));
         let m0 = mean - without * sum(&|n| t[n] - mean) / (1.0 + total * residual);
@@ -54,7 +57,7 @@ pub(super) fn process_left_out(
     Ok((means, variances))
 }
 
-/// Residual variances of the prior at raw rows, [N, D]: `[N]`.
+/// Returns the residual variances of the prior at raw rows, [N, D]: `[N]`.
 fn residual_variances(model: &Model, x: ArrayView2<f64>) -> Result<Array1<f64>> {
     let mut out = Array1::zeros(x.nrows());
     let Some(residual) = model.residual()? else { return Ok(out) };

@@ -1,4 +1,4 @@
-//! Draws of what a process prior leaves beside the weights, (M73).
+//! Draws of the residual of a process prior, (M73).
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use rand_distr::{Distribution, StandardNormal};
@@ -7,22 +7,24 @@ use relvec_predict::internal::model::Residual;
 
 use crate::kernel::vector::{self, AddSums, Dot, RowSums};
 
-/// A row whose residual variance, over its prior variance, is below this is determined by the centres and the rows drawn before
-/// it: the difference of two numbers of the size of 1 has no digits there. Larger values would take noise off drawn functions
-/// that are rough; smaller ones would divide rounding by rounding.
+/// Ratio of residual variance to prior variance below which a row is determined by the centres and the previous rows.
+/// The difference of two numbers of size 1 has no correct digits there. Larger values would make rough drawn functions
+/// too smooth; smaller ones would divide rounding by rounding.
 const DETERMINED: f64 = 1e-12;
-/// Stream of the random numbers of the residual, apart from those of weights and noise.
+/// Stream of the random numbers of the residual, which differs from those of weights and noise.
 const STREAM: u128 = 1;
 
-/// Draws of the residual at rows one after the other, each given those before it: whatever the blocks that rows come in.
+/// Draws of the residual at rows one after the other, each given the previous ones. They do not depend on the division
+/// of the rows into blocks.
 pub(super) struct ResidualDraws<'a> {
     residual: Residual<'a>,
-    /// Rows so far that are not determined by those before them, n of them: the scaled rows, [n, D], inv(L) k of each, [n, M],
-    /// and their standard normal numbers, [n, S]; each row by row.
+    /// Scaled rows so far that previous rows do not determine, [n, D], row by row.
     rows: Vec<f64>,
+    /// inv(L) k of each of these rows, [n, M], row by row.
     halves: Vec<f64>,
+    /// Standard normal numbers of each of these rows, [n, S], row by row.
     normals: Vec<f64>,
-    /// Rows of the Cholesky factor of their residual covariance over the amplitude.
+    /// Rows of the Cholesky factor of the residual covariance of these rows divided by the amplitude.
     factor: Vec<Vec<f64>>,
     random: Pcg64,
 }
@@ -39,12 +41,12 @@ impl<'a> ResidualDraws<'a> {
         ResidualDraws { residual, rows: vec![], halves: vec![], normals: vec![], factor: vec![], random }
     }
 
-    /// Rows that are held.
+    /// Returns the number of stored rows.
     pub fn held(&self) -> usize {
         self.factor.len()
     }
 
-    /// Adds `spread` times the draws at raw rows `x`, [B, D], of basis functions `phi`, [B, M], to `out`, [B, S].
+    /// Adds `spread` times the draws at raw rows `x`, [B, D], with basis functions `phi`, [B, M], to `out`, [B, S].
     pub fn add(&mut self, x: ArrayView2<f64>, phi: ArrayView2<f64>, spread: f64, mut out: ArrayViewMut2<f64>) {
         let scaled = self.residual.model.scaling.as_ref().map(|s| s.apply(x));
         let x = scaled.as_ref().map_or(x, |x| x.view());
@@ -59,7 +61,8 @@ impl<'a> ResidualDraws<'a> {
             }
             let mut values = vec![0.0; out.len()];
             vector::run(AddSums { w: &line, phi: matrix(&self.normals, self.held()), out: &mut values });
-            // Numbers are taken whether or not the row needs them, so that no rounding shifts those of later rows.
+            // Random numbers are drawn even if the row does not need them, so that no rounding changes those of later
+            // rows.
             let normals: Vec<f64> = (0..out.len()).map(|_| StandardNormal.sample(&mut self.random)).collect();
             let left = diagonal[i] - dot(&own, &own) - dot(&line, &line);
             if left > DETERMINED * diagonal[i] {
@@ -74,7 +77,7 @@ impl<'a> ResidualDraws<'a> {
         }
     }
 
-    /// Residual covariances of a scaled row, [1, D], with the rows that are held, over the amplitude.
+    /// Returns the residual covariances of a scaled row, [1, D], with the stored rows, divided by the amplitude.
     fn covariances(&self, x: ArrayView2<f64>, own: &[f64]) -> Vec<f64> {
         let n = self.held();
         let (mut out, mut spanned) = (Array2::zeros((n, 1)), vec![0.0; n]);
@@ -86,7 +89,7 @@ impl<'a> ResidualDraws<'a> {
     }
 }
 
-/// Views numbers as a matrix `[R, C]`, row by row; R is `rows`.
+/// Returns a view of numbers as a matrix `[R, C]`, row by row; R is `rows`.
 fn matrix(numbers: &[f64], rows: usize) -> ArrayView2<'_, f64> {
     let columns = numbers.len() / rows.max(1);
     ArrayView2::from_shape((rows, columns), numbers).expect("rows of equal length")

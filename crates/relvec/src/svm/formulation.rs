@@ -1,4 +1,4 @@
-//! The formulations: each fills a quadratic program and says what its solution means.
+//! Formulations of support vector machines. Each defines a quadratic program and converts its solution to a function.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,63 +7,63 @@ use crate::error::{Result, require};
 use crate::registry::registry;
 use crate::report::Status;
 
-/// Cost of an error of nu-SVC where there is no margin, over the largest k(x, x). It stands for an infinite one: a
-/// larger cost changes few predictions and takes more steps, a tenth of it leaves more errors.
+/// Cost of an error of nu-SVC without a margin, relative to the largest k(x, x). It represents an infinite cost. A
+/// larger cost changes few predictions and takes more steps; a tenth of it leaves more errors.
 const COST_WITHOUT_MARGIN: f64 = 1e4;
 
 registry! {
-    /// What a support vector machine minimises; [`Formulation::NAMES`] lists them.
+    /// The problem that a support vector machine minimises; [`Formulation::NAMES`] lists the names.
     pub enum Formulation: FormulationFunction, "formulation" {
-        /// Classification, errors cost c.
+        /// Classification in which errors cost c.
         CSvc = "c_svc",
-        /// Classification, a share of nu may lie inside the margin.
+        /// Classification in which a share nu of the rows may lie inside the margin.
         NuSvc = "nu_svc",
-        /// Regression, errors beyond epsilon cost c.
+        /// Regression in which errors beyond epsilon cost c.
         EpsilonSvr = "epsilon_svr",
-        /// Regression, a share of nu may lie outside the tube, whose width follows.
+        /// Regression in which a share nu of the rows may lie outside the tube. The width of the tube follows from nu.
         NuSvr = "nu_svr",
     }
 }
 
-/// C-SVC, (M40): maximise the margin less c times the errors (Cortes & Vapnik 1995).
+/// C-SVC, (M40): maximises the margin minus c times the errors (Cortes & Vapnik 1995).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CSvc {
-    /// Cost of an error, > 0; infinite (in settings `null` or `infinity`) for a hard margin.
+    /// Cost of an error, > 0. It is infinite (in settings `null` or `infinity`) for a hard margin.
     #[serde(with = "cost")]
     pub c: f64,
 }
 
-/// nu-SVC, (M41): at most a share nu of the rows inside the margin, at least that share support vectors (Scholkopf et
-/// al. 2000).
+/// nu-SVC, (M41): at most a share nu of the rows lies inside the margin, and at least that share are support vectors
+/// (Scholkopf et al. 2000).
 ///
-/// Classes that overlap have no margin for a small nu. The machine is then the limit of those of larger nu, which is
-/// C-SVC with a large cost; [`SvmFunction::no_margin`](crate::SvmFunction::no_margin) tells.
+/// If classes overlap, there is no margin for a small nu. The model is then the limit of those with larger nu, which is
+/// C-SVC with a large cost. [`SvmFunction::no_margin`](crate::SvmFunction::no_margin) is true in this case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NuSvc {
-    /// In (0, 1], and at most twice the share of the smaller class.
+    /// Share nu, in (0, 1], and at most twice the share of the smaller class.
     pub nu: f64,
 }
 
-/// epsilon-SVR, (M42): errors beyond epsilon cost c each unit (Vapnik 1995).
+/// epsilon-SVR, (M42): errors beyond epsilon cost c per unit (Vapnik 1995).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EpsilonSvr {
-    /// Cost of an error, > 0; infinite (in settings `null` or `infinity`) for a tube that no row may leave.
+    /// Cost of an error, > 0. It is infinite (in settings `null` or `infinity`) for a tube that no row may leave.
     #[serde(with = "cost")]
     pub c: f64,
     /// Half the width of the tube within which errors cost nothing, >= 0, in units of the target.
     pub epsilon: f64,
 }
 
-/// nu-SVR, (M42): at most a share nu of the rows outside the tube, whose width is found.
+/// nu-SVR, (M42): at most a share nu of the rows lies outside the tube, whose width is learned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NuSvr {
     /// Cost of an error, > 0, finite.
     pub c: f64,
-    /// In (0, 1].
+    /// Share nu, in (0, 1].
     pub nu: f64,
 }
 
@@ -91,7 +91,8 @@ impl Default for NuSvr {
     }
 }
 
-/// JSON has no infinity: `null` stands for it, and the word is read.
+/// Serialisation of costs. JSON has no infinity, so that `null` represents it; the words `inf` and `infinity` can be
+/// read.
 mod cost {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -121,44 +122,45 @@ pub(crate) struct Examples<'a> {
     pub point: &'a [usize],
     /// The target, or +1 for the second class and -1 for the first.
     pub y: &'a [f64],
-    /// What the cost of an error is multiplied by, > 0.
+    /// Factor of the cost of an error for each row, > 0.
     pub weight: &'a [f64],
-    /// Whether they are some of the rows only, by which the others are to be predicted.
+    /// True if these are only some of the rows, and the function predicts the others.
     pub some: bool,
-    /// The classes in words, for errors.
+    /// Description of the classes, for errors.
     pub classes: &'a str,
 }
 
-/// What the solution says of the function sum_m w_m k(x, x_m) + b.
+/// The function sum_m w_m k(x, x_m) + b that a solution defines.
 pub(crate) struct Meaning {
-    /// Multiplies s_i a_i.
+    /// Factor of s_i a_i.
     pub scale: f64,
-    /// b.
+    /// Intercept b.
     pub intercept: f64,
-    /// The dual's value in units of the function.
+    /// Value of the dual problem in units of the function.
     pub objective: f64,
 }
 
-/// What a formulation can do.
+/// The functions that a formulation implements.
 pub(crate) trait FormulationFunction {
     /// Checks the parameters alone.
     fn check(&self) -> Result<()>;
 
-    /// Whether it tells classes apart.
+    /// Returns true if the formulation is for classes.
     fn classifies(&self) -> bool;
 
-    /// The quadratic program.
+    /// Returns the quadratic program.
     fn program(&self, rows: &Examples) -> Result<Program>;
 
-    /// The formulation in its place where there is no margin; `largest`: the largest k(x, x). `None`: that is an error.
+    /// Returns the formulation that replaces this one if there is no margin; `largest` is the largest k(x, x). `None`
+    /// means that a missing margin is an error.
     fn without_margin(&self, _largest: f64) -> Option<CSvc> {
         None
     }
 
-    /// What its solution means.
+    /// Returns the function that a solution defines.
     ///
     /// # Errors
-    /// The program has no solution.
+    /// Returns an error if the program has no solution.
     fn meaning(&self, solution: &Solution) -> Result<Meaning> {
         Ok(Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective })
     }
@@ -172,13 +174,13 @@ fn check_share(name: &str, nu: f64) -> Result<()> {
     require(nu > 0.0 && nu <= 1.0, || format!("formulation.{name}.nu"), nu, "a number in (0, 1]")
 }
 
-/// Weights of the rows of either sign, summed.
+/// Returns the sums of the weights of the rows of either sign.
 fn sums(rows: &Examples) -> [f64; 2] {
     let sum = |sign: f64| rows.y.iter().zip(rows.weight).filter(|(y, _)| **y * sign > 0.0).map(|(_, w)| w).sum();
     [sum(1.0), sum(-1.0)]
 }
 
-/// A start whose multipliers of either sign sum to `total`, filled up in the order of the rows.
+/// Returns initial multipliers whose sum over either sign is `total`. They are filled up in the order of the rows.
 fn filled(sign: &[f64], bound: &[f64], total: f64) -> Vec<f64> {
     let mut left = [total; 2];
     sign.iter()
@@ -194,7 +196,7 @@ fn filled(sign: &[f64], bound: &[f64], total: f64) -> Vec<f64> {
 
 impl FormulationFunction for CSvc {
     fn check(&self) -> Result<()> {
-        let expected = "a number in (0, infinity], where infinity (null) asks for a hard margin";
+        let expected = "a number in (0, infinity], where infinity (null) means a hard margin";
         require(self.c > 0.0, || "formulation.c_svc.c".into(), self.c, expected)
     }
 
@@ -209,8 +211,8 @@ impl FormulationFunction for CSvc {
             let (linear, start) = (vec![-1.0; sign.len()], vec![0.0; sign.len()]);
             return Ok(Program { point, sign, linear, bound, start, by_sign: false, hulls: false });
         }
-        // The widest margin lies half way between the nearest points of the classes' convex hulls: a problem that has a
-        // solution also where there is no margin.
+        // The boundary with the widest margin lies half way between the nearest points of the classes' convex hulls.
+        // This problem has a solution even if there is no margin.
         let bound = vec![f64::INFINITY; sign.len()];
         let (linear, start) = (vec![0.0; sign.len()], filled(&sign, &bound, 1.0));
         Ok(Program { point, sign, linear, bound, start, by_sign: true, hulls: true })
@@ -221,13 +223,13 @@ impl FormulationFunction for CSvc {
             return Ok(Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective });
         }
         let meaning = margin(solution);
-        // The objective is half the squared distance d^2 of the hulls; of the multipliers 2 / d^2 times as large, the
-        // dual's value is -2 / d^2.
+        // The objective is half the squared distance d^2 of the hulls. The multipliers of the margin are 2 / d^2 times
+        // as large, and the value of the dual problem is -2 / d^2.
         Ok(Meaning { objective: -1.0 / solution.objective, ..meaning })
     }
 }
 
-/// The function of which free variables have the values +1 and -1.
+/// Returns the function whose free variables have the values +1 and -1.
 fn margin(solution: &Solution) -> Meaning {
     let [positive, negative] = solution.level;
     let r = 0.5 * (negative - positive);
@@ -248,11 +250,12 @@ impl FormulationFunction for NuSvc {
         let [positive, negative] = sums(rows);
         let all = positive + negative;
         let most = 2.0 * positive.min(negative) / all;
-        // One rounding of the sums may not make a feasible share infeasible.
+        // Rounding of the sums must not make a feasible share infeasible.
         let expected = format!("a number in (0, {most}]: twice the share of the smaller of {}", rows.classes);
         let feasible = self.nu <= most * (1.0 + 1e-12);
         require(feasible || rows.some, || "formulation.nu_svc.nu".into(), self.nu, &expected)?;
-        // What is feasible for all rows need not be so for some of them: the nearest share that is.
+        // A share that is feasible for all rows may be infeasible for some of them. The nearest feasible share is used
+        // then.
         let total = 0.5 * self.nu.min(most) * all;
         let (sign, bound) = (rows.y.to_vec(), rows.weight.to_vec());
         let start = filled(&sign, &bound, total);
@@ -268,7 +271,7 @@ impl FormulationFunction for NuSvc {
     }
 }
 
-/// Two variables for each row: how far the function is to rise, and to fall.
+/// Returns the program of a regression. Each row has two variables, which raise and lower the function.
 fn tube(rows: &Examples, c: f64, epsilon: f64) -> Program {
     let twice = |v: &dyn Fn(usize) -> f64, w: &dyn Fn(usize) -> f64| -> Vec<f64> {
         (0..rows.y.len()).map(v).chain((0..rows.y.len()).map(w)).collect()
@@ -287,7 +290,7 @@ fn tube(rows: &Examples, c: f64, epsilon: f64) -> Program {
 
 impl FormulationFunction for EpsilonSvr {
     fn check(&self) -> Result<()> {
-        let expected = "a number in (0, infinity], where infinity (null) asks for a tube that no row leaves";
+        let expected = "a number in (0, infinity], where infinity (null) means a tube that no row leaves";
         require(self.c > 0.0, || "formulation.epsilon_svr.c".into(), self.c, expected)?;
         let good = self.epsilon >= 0.0 && self.epsilon.is_finite();
         require(good, || "formulation.epsilon_svr.epsilon".into(), self.epsilon, "a number in [0, infinity)")
@@ -302,10 +305,10 @@ impl FormulationFunction for EpsilonSvr {
     }
 
     fn meaning(&self, solution: &Solution) -> Result<Meaning> {
-        // Without a function inside the tube the multipliers grow until 64-bit numbers end that.
+        // If no function lies inside the tube, the multipliers grow until rounding ends the search.
         let expected = format!(
-            "a finite cost, or a larger epsilon than {}: in 64-bit numbers no function of this kernel is that near to \
-             the targets of all rows (after {} steps a row is off by {:.2e} more)",
+            "a finite cost, or a larger epsilon than {}: no function of this kernel is that close to the targets of all rows \
+             in 64-bit numbers (after {} steps the error of a row exceeds epsilon by {:.2e})",
             self.epsilon,
             solution.iterations,
             0.5 * solution.gap

@@ -1,4 +1,4 @@
-//! Support vector machines: parameters, and the functions that make up a machine.
+//! Support vector machines: their parameters, and the fit of their functions.
 
 mod formulation;
 mod pairs;
@@ -30,30 +30,31 @@ use crate::targets::{MultiClass, Targets, Values, check_present};
 pub use self::formulation::{CSvc, EpsilonSvr, Formulation, NuSvc, NuSvr};
 pub use self::report::{Probabilities, SvmFunction, SvmObserver, SvmProgress, SvmReport};
 
-/// Parts that rows are cut into for the values that a sigmoid is fitted to.
+/// Number of folds that provide the values to which a sigmoid is fitted.
 const FOLDS: usize = 5;
-/// Share of entries from which sparse rows are learned from as dense ones. Of two rows with such a share of entries a sixteenth of
-/// the features are in both, and adding up the products of scattered entries takes about 16 times as long for each as a vectorised
-/// product of dense rows. At twice the share sparse products take 4 times as long as dense ones; at half of it, a quarter.
+/// Share of entries from which on sparse rows are processed as dense ones. In two rows with this share of entries, a
+/// sixteenth of the features have entries in both. A product of scattered entries takes about 16 times as long as one
+/// in a vectorised product of dense rows. At twice this share sparse products take 4 times as long as dense ones, and
+/// at half of it a quarter.
 const DENSE_SHARE: f64 = 0.25;
-/// Steps that end any search, unless there are more rows than a hundredth of it.
+/// Number of steps at which any search ends. Tables with more than a hundredth as many rows may take 100 steps per row.
 const MOST_STEPS: usize = 10_000_000;
 
-/// How errors on the rows of each class count.
+/// Factors of the cost of errors on the rows of each class.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassWeights {
-    /// Alike.
+    /// Equal factors.
     #[default]
     Equal,
-    /// Times N / (K N_k): all classes have the same sum.
+    /// N / (K N_k), so that all classes have the same sum of costs.
     Balanced,
-    /// Times these, `[K]`.
+    /// The given factors, `[K]`.
     #[serde(untagged)]
     Given(Vec<f64>),
 }
 
-/// A support vector machine to be trained.
+/// Parameters of a support vector machine.
 ///
 /// ```
 /// use ndarray::array;
@@ -72,30 +73,31 @@ pub enum ClassWeights {
 pub struct Svm {
     /// The kernel; not used with [`Basis::Given`].
     pub kernel: Kernel,
-    /// Where kernel values come from; [`Basis::Given`]: X holds those between all rows, [N, N].
+    /// Source of the kernel values. With [`Basis::Given`], X contains those between all rows, [N, N].
     pub basis: Basis,
-    /// What is minimised: classification or regression.
+    /// Problem that is minimised: a classification or a regression.
     pub formulation: Formulation,
-    /// How more than two classes are modelled: `auto` is `one_vs_one`; there is no `joint` machine.
+    /// How more than two classes are modelled. `auto` is `one_vs_one`; there is no `joint` support vector machine.
     pub multi_class: MultiClass,
-    /// How errors on the rows of each class count.
+    /// Factors of the cost of errors on the rows of each class.
     pub class_weights: ClassWeights,
-    /// Whether a sigmoid of each function is fitted, by cross-validation, so that there are probabilities of classes.
-    /// [`Probabilities`] says when they come from something else.
+    /// True if a sigmoid of each function is fitted by cross-validation, so that the model has class probabilities.
+    /// [`Probabilities`] describes fits to other values.
     pub probability: bool,
-    /// Whether variables that will stay at their bounds are left out until the rest has converged; the solution is the
-    /// same.
+    /// True if variables that will stay at their bounds are excluded until the others have converged. The solution does
+    /// not change.
     pub shrinking: bool,
     /// Largest violation of the optimality conditions at which a search ends, > 0, in units of the function.
     pub tolerance: f64,
-    /// Most memory that kernel rows take, in MB (2^20 bytes), > 0; a few are kept whatever it is.
+    /// Largest memory for kernel rows in MB (2^20 bytes), > 0. A few rows are cached even if they exceed it.
     pub cache_size: f64,
-    /// Most pairs of multipliers moved for a function, >= 1; `None`: 10 million, or 100 times as many as rows.
+    /// Largest number of pairs of multipliers moved for a function, >= 1. `None` means 10 million, or 100 times the
+    /// number of rows if that is more.
     pub max_iterations: Option<usize>,
-    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
+    /// Largest wall-clock time of a fit in seconds, > 0; `None` for no limit.
     pub time_limit: Option<f64>,
-    /// Threads, from 1 to [`MOST_THREADS`](crate::MOST_THREADS); `None`: as many as there are processors. Results do not
-    /// depend on it.
+    /// Number of threads, from 1 to [`MOST_THREADS`](crate::MOST_THREADS); `None` for as many as there are processors.
+    /// Results do not depend on it.
     pub threads: Option<usize>,
     /// Seed of the cross-validation for probabilities.
     pub seed: u64,
@@ -121,16 +123,17 @@ impl Default for Svm {
     }
 }
 
-/// What one function is to tell: apart two classes, or values.
+/// The problem of one function: two classes, or a regression.
 struct Task {
-    /// Its rows in the order of all, and what they are to it: +1 and -1, or values.
+    /// Numbers of its rows, ascending.
     rows: Vec<usize>,
+    /// Labels +1 and -1 of these rows, or their targets.
     y: Vec<f64>,
-    /// The classes in words.
+    /// Description of the classes.
     classes: String,
 }
 
-/// Rows as the caller has them, [N, D].
+/// Rows as the caller gives them, [N, D].
 #[derive(Clone, Copy)]
 enum Input<'a> {
     Dense(ArrayView2<'a, f64>),
@@ -138,7 +141,7 @@ enum Input<'a> {
 }
 
 impl Input<'_> {
-    /// N and D.
+    /// Returns N and D.
     fn dim(&self) -> (usize, usize) {
         match self {
             Input::Dense(x) => x.dim(),
@@ -153,12 +156,12 @@ enum Features {
     Sparse(SparseRows),
 }
 
-/// The rows of a fit.
+/// The training rows of a fit.
 struct Table {
     points: Points,
-    /// Whether the model is to have sparse centres.
+    /// True if the model will have sparse centres.
     sparse: bool,
-    /// The user's row behind each point, `[L]`.
+    /// Number of the user's row of each point, `[L]`.
     origin: Vec<usize>,
     /// The point of each merged row.
     point: Vec<usize>,
@@ -166,62 +169,63 @@ struct Table {
     classes: Vec<usize>,
     /// The target of each merged row.
     targets: Vec<f64>,
-    /// What multiplies the cost of an error of it.
+    /// Factor of the cost of an error for each merged row.
     weights: Vec<f64>,
-    /// Sample weights without the weights of classes.
+    /// Sample weights of the merged rows, without the class weights.
     sample_weights: Vec<f64>,
-    /// The user's rows behind each merged row.
+    /// The user's rows that each merged row represents.
     copies: Copies,
 }
 
-/// Rows of one search, in the order of all.
+/// Rows of one search, ascending.
 struct Part<'a> {
     rows: &'a [usize],
     /// Targets, or +1 for the second class and -1 for the first.
     y: &'a [f64],
-    /// What multiplies the cost of an error of each.
+    /// Factor of the cost of an error for each row.
     weights: &'a [f64],
-    /// Whether they are some of the rows of a function only, to predict the others.
+    /// True if these are only some of the rows of a function, which predicts the others.
     some: bool,
-    /// The classes in words.
+    /// Description of the classes.
     classes: &'a str,
 }
 
-/// Values of functions at rows that they were not learnt from: one for each fold that has copies of a row.
+/// Values of functions at rows that they were not fitted to. A row has a value for each fold that contains copies of
+/// it.
 #[derive(Default)]
 struct HeldOut {
-    /// Places among the rows of all.
+    /// Indices of the rows among all rows of the function.
     places: Vec<usize>,
     values: Vec<f64>,
-    /// What the copies in the fold weigh.
+    /// Weights of the copies in the fold.
     weights: Vec<f64>,
 }
 
-/// A function of all points.
+/// A function over all points.
 struct Function {
-    /// `[L]`.
+    /// Coefficients of the points, `[L]`.
     beta: Vec<f64>,
     intercept: f64,
-    /// Points at their upper bound.
+    /// Points whose multiplier is at its upper bound.
     bounded: Vec<usize>,
     report: SvmFunction,
     sigmoid: Option<[f64; 2]>,
 }
 
-/// What all searches of a fit have in common.
+/// Data that all searches of a fit share.
 struct Run<'a> {
     svm: &'a Svm,
     table: &'a Table,
     /// The points, or the kernel values between them.
     points: &'a Points,
-    /// Numbers that the kernel rows of all searches may take.
+    /// Largest number of values in the cached kernel rows of all searches.
     room: usize,
-    /// Searches that run side by side.
+    /// Number of searches that run in parallel.
     together: usize,
     observer: Mutex<&'a mut SvmObserver<'a>>,
     interrupt: Interrupt,
     start: Instant,
-    /// Functions that there are.
+    /// Number of searches.
     count: usize,
 }
 
@@ -263,20 +267,22 @@ impl Svm {
         require_threads(self.threads)
     }
 
-    /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: kernel values between all rows, [N, N]), and `targets`.
+    /// Fits rows `x`, [N, D], to `targets`. With [`Basis::Given`], `x` contains the kernel values between all rows, [N,
+    /// N].
     ///
     /// # Errors
-    /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows, targets that do not
-    /// suit the formulation; [`Error::Inseparable`]. Not converging is no error: see [`SvmReport::status`].
+    /// Returns an error for parameters out of range, shapes that do not match, values that are not finite, too few
+    /// rows, and targets that do not suit the formulation. [`Error::Inseparable`] means that there is no hard margin. A
+    /// fit that does not converge is not an error: see [`SvmReport::status`].
     pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, SvmReport)> {
         self.fit_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// Fits rows `x`, `[N, D]`, as [`Svm::fit`] does, under control: `observer` is called many times and may end the fit; a valid
-    /// machine results. Another thread may end it by `interrupt`, which is an error.
+    /// Fits rows `x`, `[N, D]`, see [`Svm::fit`]. `observer` is called many times and may stop the fit, which then
+    /// returns a valid model. Another thread may stop it by `interrupt`, which is an error.
     ///
     /// # Errors
-    /// As [`Svm::fit`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Svm::fit`], and [`Error::Interrupted`].
     pub fn fit_with(
         &self,
         x: ArrayView2<f64>,
@@ -287,7 +293,8 @@ impl Svm {
         self.fit_input(Input::Dense(x), targets, observer, interrupt)
     }
 
-    /// Fits sparse rows, which are never filled up with zeros; the model has sparse centres.
+    /// Fits sparse rows, which are never expanded to dense rows unless many entries are non-zero. The model has sparse
+    /// centres.
     ///
     /// ```
     /// use relvec::{SparseRows, Svm, Targets, ndarray::array};
@@ -299,16 +306,16 @@ impl Svm {
     /// ```
     ///
     /// # Errors
-    /// As [`Svm::fit`]; the kernel `linear_spline`, and [`Basis::Given`].
+    /// Returns the errors of [`Svm::fit`], and errors for the kernel `linear_spline` and for [`Basis::Given`].
     pub fn fit_sparse(&self, x: &SparseRows, targets: &Targets) -> Result<(Model, SvmReport)> {
         self.fit_sparse_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// [`Svm::fit_sparse`] under control: `observer` is called many times and may end the fit; a valid machine results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Fits sparse rows, see [`Svm::fit_sparse`]. `observer` is called many times and may stop the fit, which then
+    /// returns a valid model. Another thread may stop it by `interrupt`, which is an error.
     ///
     /// # Errors
-    /// As [`Svm::fit_sparse`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Svm::fit_sparse`], and [`Error::Interrupted`].
     pub fn fit_sparse_with(
         &self,
         x: &SparseRows,
@@ -373,8 +380,8 @@ impl Svm {
         let deadline = self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?));
         let interrupt = interrupt.for_one_fit(deadline);
         interrupt.arm();
-        // All kernel values once, where that is less work than those of each search and leaves room for the largest:
-        // whatever the number of threads.
+        // All kernel values are computed once if that is less work than for each search separately, and if there is
+        // room for the largest search as well. This does not depend on the number of threads.
         let mut room = self.numbers_kept();
         let largest = tasks.iter().map(|t| t.rows.len() * t.rows.len()).max().unwrap_or(0);
         let all = table.points.count().saturating_mul(table.points.count());
@@ -385,7 +392,7 @@ impl Svm {
         if made.is_some() {
             room -= all;
         }
-        // Small problems side by side, each with all its kernel values; large ones one after the other.
+        // Small problems run in parallel, each with all its kernel values. Large ones run one after the other.
         let threads = rayon::current_num_threads().min(tasks.len()).max(1);
         let together = if largest <= room / threads { threads } else { 1 };
         let count = tasks.len() * if self.probability { FOLDS + 1 } else { 1 };
@@ -394,7 +401,7 @@ impl Svm {
         let each = |(k, task): (usize, &Task)| run.function(k, task);
         let functions: Vec<Function> = match together {
             1 => tasks.iter().enumerate().map(each).collect::<Result<_>>()?,
-            // Of several errors the first by order, whichever thread is the first.
+            // The first error in the order of the functions is returned, whichever thread finished first.
             _ => tasks.par_iter().enumerate().map(each).collect::<Vec<_>>().into_iter().collect::<Result<_>>()?,
         };
         let report = SvmReport {
@@ -409,7 +416,7 @@ impl Svm {
         Ok((model, report))
     }
 
-    /// Checks rows and targets; the targets as numbers, `[N]`.
+    /// Checks rows and targets, and returns the targets as numbers, `[N]`.
     fn numbers(&self, x: Input, targets: &Targets) -> Result<Vec<f64>> {
         let (n, columns) = x.dim();
         targets.check_shape((n, columns))?;
@@ -429,27 +436,26 @@ impl Svm {
                 None => Ok(y.to_vec()),
             },
             (Values::Classes { count, .. }, true) if count < 2 => {
-                Err(Error::Targets(format!("found targets of {count} class(es); the formulation {name} needs two or more")))
+                Err(Error::Targets(format!("the formulation {name} needs at least 2 classes, found {count}")))
             }
             (Values::Classes { labels, .. }, true) => Ok(labels.iter().map(|l| *l as f64).collect()),
             (Values::Outputs(v), false) => {
                 let found = v.ncols();
-                Err(Error::Targets(format!(
-                    "found targets of {found} outputs; the formulation {name} needs one: train one for each"
-                )))
+                Err(Error::Targets(format!("the formulation {name} needs one output, found {found}: fit one model for each")))
             }
             (Values::Real(_) | Values::Outputs(_), true) => {
-                Err(Error::Targets(format!("found real targets; the formulation {name} needs classes")))
+                Err(Error::Targets(format!("the formulation {name} needs classes, found real targets")))
             }
             (Values::Classes { .. }, false) => {
-                Err(Error::Targets(format!("found classes as targets; the formulation {name} needs real values")))
+                Err(Error::Targets(format!("the formulation {name} needs real targets, found classes")))
             }
         }
     }
 
     fn table(&self, x: Input, rows: Canonical<Features>, classes: Option<usize>) -> Result<Table> {
         let class = |k: usize| rows.targets[k] as usize;
-        // The points of a class side by side: kernel values of two classes are then near each other in memory.
+        // Points of a class get consecutive numbers, so that kernel values of two classes are near each other in
+        // memory.
         let mut order: Vec<usize> = (0..rows.first.len()).collect();
         if classes.is_some() {
             order.sort_by_key(|p| class(rows.first[*p]));
@@ -475,7 +481,7 @@ impl Svm {
                 Points::Sparse(SparseCentres::new(&kernel, own.select(&first))?)
             }
         };
-        // Merged rows of the same inputs stand side by side.
+        // Merged rows with the same inputs are consecutive.
         let of_point = |p: usize| rows.first[p]..rows.first.get(p + 1).copied().unwrap_or(rows.targets.len());
         let merged: Vec<usize> = order.iter().flat_map(|p| of_point(*p)).collect();
         let point = order.iter().enumerate().flat_map(|(place, p)| of_point(*p).map(move |_| place)).collect();
@@ -493,7 +499,7 @@ impl Svm {
         Ok(Table { points, sparse, origin, point, classes, targets, weights, sample_weights, copies })
     }
 
-    /// What the costs of errors of each class are multiplied by, `[K]`; empty: 1.
+    /// Returns the factors of the cost of errors of each class, `[K]`; an empty list means 1.
     fn class_factors(&self, rows: &Canonical<Features>, classes: Option<usize>) -> Result<Vec<f64>> {
         let Some(count) = classes else { return Ok(vec![]) };
         match &self.class_weights {
@@ -512,7 +518,7 @@ impl Svm {
         }
     }
 
-    /// Numbers that kernel rows may take.
+    /// Returns the largest number of values in all cached kernel rows.
     fn numbers_kept(&self) -> usize {
         (self.cache_size * f64::from(1 << 20) / 8.0) as usize
     }
@@ -531,7 +537,7 @@ impl Svm {
         let weights = Array2::from_shape_fn((vectors.len(), functions.len()), |(m, c)| functions[c].beta[vectors[m]]);
         let intercept: Vec<f64> = functions.iter().map(|f| f.intercept).collect();
         if let Some(bad) = weights.iter().chain(&intercept).find(|v| !v.is_finite()) {
-            return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
+            return Err(Error::Overflow { what: format!("a number of the model ({bad}) in units of the target") });
         }
         let mut bounded: Vec<usize> = functions.iter().flat_map(|f| f.bounded.iter().copied()).collect();
         bounded.sort_unstable();
@@ -566,7 +572,7 @@ impl Svm {
     }
 }
 
-/// The functions of a machine; `targets`: of merged rows, values or numbers of classes.
+/// Returns the problems of all functions; `targets` contains the values or class numbers of merged rows.
 fn tasks(targets: &[f64], classes: Option<usize>, rule: Option<MultiClass>) -> Vec<Task> {
     let all: Vec<usize> = (0..targets.len()).collect();
     let sign = |second: bool| if second { 1.0 } else { -1.0 };
@@ -588,7 +594,7 @@ fn tasks(targets: &[f64], classes: Option<usize>, rule: Option<MultiClass>) -> V
 }
 
 impl Run<'_> {
-    /// Finds a function, and its sigmoid where probabilities are wanted.
+    /// Fits a function, and its sigmoid if probabilities are requested.
     fn function(&self, number: usize, task: &Task) -> Result<Function> {
         let searches = self.count / self.tasks();
         let weights: Vec<f64> = task.rows.iter().map(|n| self.table.weights[*n]).collect();
@@ -605,11 +611,11 @@ impl Run<'_> {
         self.count / if self.svm.probability { FOLDS + 1 } else { 1 }
     }
 
-    /// Finds the function of some rows.
+    /// Fits the function of some rows.
     fn search(&self, number: usize, part: &Part) -> Result<Function> {
         let (svm, table) = (self.svm, self.table);
         let Part { rows, y, weights, some: is_some, classes } = *part;
-        // The points of these rows alone.
+        // The points of these rows only.
         let mut present: Vec<usize> = rows.iter().map(|n| table.point[*n]).collect();
         present.dedup();
         let point: Vec<usize> =
@@ -632,12 +638,12 @@ impl Run<'_> {
             let progress = SvmProgress { function: (number, self.count), iteration: step.iterations, gap: step.gap, elapsed };
             match self.observer.lock() {
                 Ok(mut observer) => observer(&progress),
-                // An observer has panicked on another thread.
+                // An observer has panicked in another thread.
                 Err(_) => ControlFlow::Break(()),
             }
         };
         let mut solution = smo::solve(&program, points, &rules, &mut tell)?;
-        // A cost, if there is one, is the limit of formulations whose margin vanishes.
+        // A formulation whose margin vanishes may have a replacement with a cost.
         let limit = match solution.has_no_margin(&program) {
             true => formulation.without_margin(points.largest()),
             false => None,
@@ -674,8 +680,8 @@ impl Run<'_> {
         Ok(Function { beta, intercept: meaning.intercept, bounded, report, sigmoid: None })
     }
 
-    /// The sigmoid of a function, and what it is fitted to: values at rows that the functions for them have not seen,
-    /// where each fold has rows of both classes.
+    /// Returns the sigmoid of a function, and the data that it is fitted to. If each fold has rows of both classes,
+    /// these are values at held-out rows.
     fn sigmoid(&self, number: usize, all: &Part, function: &Function) -> Result<([f64; 2], Probabilities)> {
         let table = self.table;
         let copies = |second: bool| -> f64 {
@@ -699,7 +705,7 @@ impl Run<'_> {
         Ok(([slope, 0.0], Probabilities::TrainingRows))
     }
 
-    /// Values at the rows of a function by functions of the rows of other folds; `None` where a fold has no function.
+    /// Returns values at the rows of a function by functions of the other folds; `None` if a fold has no function.
     fn held_out(&self, number: usize, all: &Part) -> Result<Option<HeldOut>> {
         let table = self.table;
         let folds = table.copies.deal(all.rows, |i| all.y[i], true, FOLDS, self.svm.seed);
@@ -712,7 +718,7 @@ impl Run<'_> {
             let costs: Vec<f64> = kept.iter().map(|(i, weight)| all.weights[*i] * share(*i, *weight)).collect();
             let part = Part { rows: &rows, y: &y, weights: &costs, some: true, classes: all.classes };
             let function = match self.search(number + k, &part) {
-                // Such a share of these rows leaves no margin.
+                // With these rows the share leaves no margin.
                 Err(Error::Parameter { .. }) => return Ok(None),
                 other => other?,
             };

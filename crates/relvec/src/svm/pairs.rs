@@ -1,8 +1,8 @@
-//! Steps within a working set: pairs of multipliers, one after the other, (M39).
+//! Steps within a working set: pairs of multipliers are moved one after the other, (M39).
 //!
-//! Pairs converge slowly where the kernel values of the free variables are ill-conditioned: large costs, features of
-//! very different scales. Now and then a Newton step therefore moves all free variables at once, to the optimum of
-//! their face or to its border.
+//! Moving pairs converges slowly if the kernel matrix of the free variables is ill-conditioned, as with large costs or
+//! features of very different scales. At intervals a Newton step therefore moves all free variables together, to the
+//! optimum of their face or to its border.
 
 use std::ops::Range;
 
@@ -11,44 +11,47 @@ use ndarray::Array2;
 use crate::kernel::vector::{self, Sweep};
 use crate::linalg::Cholesky;
 
-/// Least curvature of a pair, over the sum of its diagonal entries.
+/// Smallest curvature of a pair, relative to the sum of its diagonal entries.
 const FLAT: f64 = 1e-12;
-/// Pairs moved for each variable between two Newton steps. Most programs are solved before the first; half or twice as
-/// many change the time of the others by less than a factor of 2.
+/// Number of pairs moved per variable between two Newton steps. Most programs are solved before the first Newton step.
+/// Half or twice this value changes the time of the others by less than a factor of 2.
 const NEWTON_EVERY: usize = 5;
-/// Multiply-adds that Newton steps may take for each pair and variable of the working set: about as much time as the
-/// pair took, so that Newton steps never more than double a search.
+/// Multiply-adds that Newton steps may take for each pair and variable of the working set. This is about the time of
+/// the pair itself, so that Newton steps at most double the time of a search.
 const PAIR_WORK: f64 = 10.0;
-/// Multiply-adds that Newton steps may take in advance, a tenth of a second. Each step that a bound ends leaves one free
-/// variable fewer, and pairs free as many again: some 200 variables have to become few in one go. A tenth of it is too
-/// little for that, ten times as many would delay the end of a time limit.
+/// Multiply-adds that Newton steps may take in advance, a tenth of a second. Each step that ends at a bound leaves one
+/// free variable fewer, while pairs free about as many again. Some 200 variables must therefore be reduced to few in
+/// one call. A tenth of this value is too small for that; ten times as much would delay the end at a time limit.
 const ADVANCE: f64 = 1e8;
-/// Added to the diagonal of the free variables' kernel values, over its largest entry: the values are singular where
-/// there are more free variables than the kernel has dimensions. A thousandth of it is within rounding of 0; a
-/// thousand times as much slows the last steps down.
+/// Ridge on the diagonal of the kernel matrix of the free variables, relative to its largest entry. The matrix is
+/// singular if there are more free variables than the kernel has dimensions. A thousandth of this value is below
+/// rounding; a thousand times as much slows the last steps down.
 const RIDGE: f64 = 1e-12;
-/// Numbers that are compared side by side.
+/// Number of values that are compared in parallel.
 const LANES: usize = 16;
 
-/// The program of a working set: everything in a few arrays.
+/// The program of a working set, stored in a few arrays.
 pub(crate) struct Inner {
-    /// Those whose sums are fixed together.
+    /// Ranges of variables whose sums are fixed together.
     groups: [Range<usize>; 2],
-    /// Kernel values, [W, W], and their diagonal.
+    /// Kernel values, [W, W].
     k: Array2<f64>,
+    /// Diagonal of the kernel values, `[W]`.
     diagonal: Vec<f64>,
     sign: Vec<f64>,
     bound: Vec<f64>,
     pub alpha: Vec<f64>,
     v: Vec<f64>,
-    /// 0 where a variable can rise, else minus infinity; 0 where it can fall, else infinity.
+    /// 0 for a variable that can rise, and minus infinity for others.
     rise: Vec<f64>,
+    /// 0 for a variable that can fall, and infinity for others.
     fall: Vec<f64>,
     gains: Vec<f64>,
 }
 
 impl Inner {
-    /// Of variables whose kernel values are `k`, [W, W]; `groups`: those whose sums are fixed together.
+    /// Returns the program of variables whose kernel values are `k`, [W, W]. `groups` are the ranges of variables whose
+    /// sums are fixed together.
     pub fn new(groups: [Range<usize>; 2], k: Array2<f64>, [sign, bound, alpha, v]: [Vec<f64>; 4]) -> Inner {
         let size = sign.len();
         let diagonal = k.diag().to_vec();
@@ -58,7 +61,7 @@ impl Inner {
         inner
     }
 
-    /// Notes where a variable can go.
+    /// Stores whether a variable can rise and fall.
     fn mark(&mut self, i: usize) {
         let (not_at_top, not_at_bottom) = (self.alpha[i] < self.bound[i], self.alpha[i] > 0.0);
         let (rises, falls) = if self.sign[i] > 0.0 { (not_at_top, not_at_bottom) } else { (not_at_bottom, not_at_top) };
@@ -66,7 +69,8 @@ impl Inner {
         self.fall[i] = if falls { 0.0 } else { f64::INFINITY };
     }
 
-    /// Steps until no pair violates the conditions by more than `enough`; returns the number of pairs moved.
+    /// Moves pairs until no pair violates the conditions by more than `enough`, or until `most` pairs were moved.
+    /// Returns the number of pairs moved.
     pub fn run(&mut self, enough: f64, most: usize) -> usize {
         let size = self.sign.len();
         let mut work_left = 0.0;
@@ -88,7 +92,7 @@ impl Inner {
         most
     }
 
-    /// The pair of a group that gains most, and its gain.
+    /// Returns the pair of a group with the largest gain, and this gain.
     fn pair(&mut self, group: Range<usize>, enough: f64) -> Option<(usize, usize, f64)> {
         let (mut top, mut bottom) = (f64::NEG_INFINITY, f64::INFINITY);
         let ends = Ends { v: &self.v[group.clone()], rise: &self.rise[group.clone()], fall: &self.fall[group.clone()] };
@@ -113,7 +117,7 @@ impl Inner {
         Some((i, j, best))
     }
 
-    /// Moves a pair to the least objective on its line; whether anything changed.
+    /// Moves a pair to the minimum of the objective on its line. Returns true if the multipliers changed.
     fn step(&mut self, i: usize, j: usize) -> bool {
         let (a, b) = (self.diagonal[i], self.diagonal[j]);
         let curvature = (a + b - 2.0 * self.k[[i, j]]).max(FLAT * (a + b).abs()).max(f64::MIN_POSITIVE);
@@ -132,9 +136,9 @@ impl Inner {
         before != (self.alpha[i], self.alpha[j])
     }
 
-    /// Newton steps on the free variables: each goes to the optimum of their face, or until one meets its bound and is
-    /// free no longer. Takes as many multiply-adds as `work_left`, unless that is negative, and at most [`ADVANCE`] more;
-    /// returns those that remain.
+    /// Takes Newton steps on the free variables. Each step goes to the optimum of their face, or until one variable
+    /// meets its bound and is no longer free. Takes as many multiply-adds as `work_left`, unless that is negative, and
+    /// at most [`ADVANCE`] more. Returns the remaining number of multiply-adds.
     fn newton(&mut self, mut work_left: f64) -> f64 {
         if work_left < 0.0 {
             return work_left;
@@ -154,15 +158,17 @@ impl Inner {
         }
     }
 
-    /// Variables off their bounds, of groups that have two of them or more: one alone cannot move.
+    /// Returns the free variables, those that are not at a bound. A group with a single free variable is omitted,
+    /// because it cannot move.
     fn free(&self) -> Vec<usize> {
         let is_free = |i: &usize| self.rise[*i] == 0.0 && self.fall[*i] == 0.0;
         let groups = self.groups.clone().into_iter().map(|group| group.filter(is_free).collect::<Vec<usize>>());
         groups.filter(|group| group.len() > 1).flatten().collect()
     }
 
-    /// The change of s_i a_i of `free` variables, `[F]`, to the optimum of their face, (K + ridge) d = v - level, where d
-    /// sums to 0 in each group; `None` where the kernel is not positive definite on them.
+    /// Returns the change of s_i a_i of `free` variables, `[F]`, to the optimum of their face. It solves (K + ridge) d
+    /// = v - level, where d sums to 0 in each group. Returns `None` if the kernel matrix is not positive definite on
+    /// them.
     fn direction(&self, free: &[usize]) -> Option<Vec<f64>> {
         let ridge = RIDGE * free.iter().map(|i| self.diagonal[*i].abs()).fold(f64::MIN_POSITIVE, f64::max);
         let matrix = || {
@@ -173,7 +179,7 @@ impl Inner {
         let factor = Cholesky::of(free.len(), 0.0, matrix).ok()?;
         let first = free.partition_point(|i| *i < self.groups[0].end);
         let groups: Vec<Range<usize>> = [0..first, first..free.len()].into_iter().filter(|g| !g.is_empty()).collect();
-        // The levels are those at which each group's changes sum to 0.
+        // The levels make the changes of each group sum to 0.
         let mut solved = Array2::zeros((free.len(), groups.len() + 1));
         for (g, group) in groups.iter().enumerate() {
             let mean = free[group.clone()].iter().map(|i| self.v[*i]).sum::<f64>() / group.len() as f64;
@@ -202,7 +208,7 @@ impl Inner {
         d.iter().all(|d| d.is_finite()).then_some(d)
     }
 
-    /// Goes along `d` to the least objective or the first bound; whether that was a bound.
+    /// Moves along `d` to the minimum of the objective or to the first bound. Returns true if it stopped at a bound.
     fn go(&mut self, free: &[usize], d: &[f64]) -> bool {
         let slope: f64 = free.iter().zip(d).map(|(i, d)| self.v[*i] * d).sum();
         if !(slope > 0.0) {
@@ -243,7 +249,7 @@ struct Ends<'a> {
     fall: &'a [f64],
 }
 
-/// The largest v of those that rise, the least of those that fall.
+/// Finds the largest v of the variables that can rise, and the smallest v of those that can fall.
 struct FindEnds<'a> {
     ends: Ends<'a>,
     top: &'a mut f64,
@@ -268,7 +274,7 @@ impl Sweep for FindEnds<'_> {
     }
 }
 
-/// What a pair gains with each of those that fall: (v_i - v_j)^2 over its curvature.
+/// Computes the gain of a variable paired with each one that can fall: (v_i - v_j)^2 divided by the curvature.
 struct FindGains<'a> {
     value: f64,
     diagonal: f64,
@@ -302,7 +308,7 @@ impl Sweep for FindGains<'_> {
     }
 }
 
-/// v - delta (k_i - k_j).
+/// Replaces v by v - delta (k_i - k_j).
 struct Move<'a> {
     delta: f64,
     row_i: &'a [f64],

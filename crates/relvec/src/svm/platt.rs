@@ -1,16 +1,18 @@
-//! Probabilities from the values of a function: Platt's sigmoid (Platt 1999), fitted as Lin, Lin & Weng (2007) do.
+//! Probabilities from the values of a function: Platt's sigmoid (Platt 1999), fitted by the method of Lin, Lin & Weng
+//! (2007).
 
-/// Newton steps, and halvings of one.
+/// Largest number of Newton steps.
 const MOST_STEPS: usize = 100;
+/// Largest number of halvings of a Newton step.
 const MOST_HALVINGS: usize = 40;
-/// Added to the Hessian's diagonal.
+/// Number added to the diagonal of the Hessian.
 const RIDGE: f64 = 1e-12;
-/// A gradient as small ends it.
+/// Size of the gradient at which the fit ends.
 const ENOUGH: f64 = 1e-5;
 
-/// A <= 0 and B of p = 1 / (1 + exp(A f + B)), (M43), that make `second` (whether a row is of the second class) most
-/// likely; targets are drawn in from 0 and 1 by one row of either class. `weight` multiplies each row's share. A = 0: larger
-/// values do not go with the second class, and p is its frequency.
+/// Returns A <= 0 and B of p = 1 / (1 + exp(A f + B)), (M43), that maximise the likelihood of `second`, which is true
+/// for rows of the second class. Targets are moved from 0 and 1 by one row of each class. `weight` multiplies the share
+/// of each row. If larger values do not indicate the second class, A is 0, and p is the frequency of that class.
 pub(crate) fn fit(f: &[f64], second: &[bool], weight: &[f64]) -> [f64; 2] {
     let sum = |which: bool| second.iter().zip(weight).filter(|(s, _)| **s == which).map(|(_, w)| w).sum::<f64>();
     let (positive, negative) = (sum(true), sum(false));
@@ -23,23 +25,24 @@ pub(crate) fn fit(f: &[f64], second: &[bool], weight: &[f64]) -> [f64; 2] {
     [0.0, (1.0 / mean - 1.0).ln()]
 }
 
-/// A <= 0 as in [`fit`], B being 0: p is above 1/2 where f is positive. Targets are drawn in by one row of a class of
-/// `rows` rows.
+/// Returns A <= 0 as [`fit`] does, for B = 0, so that p is above 1/2 where f is positive. Targets are moved by one row
+/// of a class of `rows` rows.
 pub(crate) fn through_zero(f: &[f64], second: &[bool], weight: &[f64], rows: f64) -> f64 {
     let high = (rows + 1.0) / (rows + 2.0);
     minimum(f, second, weight, [1.0 - high, high], None)[0].min(0.0)
 }
 
-/// A and B of the least -log likelihood, `targets` being those of the first and of the second class. `start`: the first
-/// B; `None`: B stays 0.
+/// Returns A and B that minimise the negative log-likelihood. `targets` contains the targets of the first and of the
+/// second class. `start` is the initial B; with `None`, B stays 0.
 fn minimum(f: &[f64], second: &[bool], weight: &[f64], targets: [f64; 2], start: Option<f64>) -> [f64; 2] {
-    // Small values and weights in units of their largest and of their sum, so that a gradient is not small because they are.
+    // Small values are divided by the largest of them, and the tolerance is scaled by small weights. A gradient is then
+    // not small only because these are.
     let unit = f.iter().fold(0.0, |largest: f64, f| largest.max(f.abs())).min(1.0);
     let unit = if unit > 0.0 { unit } else { 1.0 };
     let enough = ENOUGH * weight.iter().sum::<f64>().min(1.0);
     let row = |((f, s), w): ((&f64, &bool), &f64)| (*f / unit, targets[usize::from(*s)], *w);
     let rows: Vec<(f64, f64, f64)> = f.iter().zip(second).zip(weight).map(row).collect();
-    // -log likelihood; written so that no exponential overflows.
+    // The negative log-likelihood is written so that no exponential overflows.
     let loss = |a: f64, b: f64| -> f64 {
         let term = |(f, t, w): &(f64, f64, f64)| {
             let z = a * f + b;
@@ -81,8 +84,7 @@ fn minimum(f: &[f64], second: &[bool], weight: &[f64], targets: [f64; 2], start:
 mod tests {
     use super::*;
 
-    /// The gradient vanishes: the found sigmoid has the drawn-in frequencies of both classes, and larger values
-    /// mean the second class.
+    /// At the solution the gradient is zero for the moved targets, and larger values indicate the second class.
     #[test]
     fn the_sigmoid_is_stationary() {
         let f: Vec<f64> = (0..200).map(|i| ((i * 37) % 200) as f64 / 40.0 - 2.0).collect();
@@ -100,7 +102,7 @@ mod tests {
         assert!(ga.abs() < 1e-4 && gb.abs() < 1e-4 && a < 0.0, "{ga} {gb} {a} {b}");
     }
 
-    /// Classes that the function separates, or one that is missing, have finite numbers.
+    /// If the function separates the classes, or if a class is missing, A and B are finite.
     #[test]
     fn separated_classes_have_a_sigmoid() {
         let f = [-1e6, -1.0, 1.0, 1e6];
@@ -110,7 +112,7 @@ mod tests {
         }
     }
 
-    /// Values that fall where the second class is more frequent say nothing of it: its frequency is left.
+    /// If larger values indicate the first class, the probability is the frequency of the second class.
     #[test]
     fn a_sigmoid_that_would_fall_is_flat() {
         let f = [2.0, 1.0, 0.5, -0.5, -1.0, -2.0, -3.0];
@@ -120,13 +122,13 @@ mod tests {
         assert!(a == 0.0 && (1.0 / (1.0 + b.exp()) - mean).abs() < 1e-12, "{a} {b}");
     }
 
-    /// Whatever the units of the values and of the weights.
+    /// The result holds for any units of the values and of the weights.
     #[test]
     fn a_sigmoid_through_zero_is_above_a_half_where_the_value_is_positive() {
         for (unit, weight) in [(1.0, 1.0), (1e-9, 1.0), (1e6, 1.0), (1.0, 1e-9)] {
             let a = through_zero(&[unit, 0.2 * unit, -unit], &[true, true, false], &[weight; 3], 1.0);
             assert!(a < 0.0 && a.is_finite(), "{unit} {weight}: {a}");
-            // About its target, 2/3.
+            // The probability is near its target, 2/3.
             let p = 1.0 / (1.0 + (a * unit).exp());
             assert!((0.6..0.75).contains(&p), "{unit} {weight}: {p}");
         }

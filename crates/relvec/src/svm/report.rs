@@ -1,4 +1,4 @@
-//! How the fit of a support vector machine goes and how it ended.
+//! Progress of a fit of a support vector machine, and its report.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,72 +8,72 @@ use serde::{Deserialize, Serialize};
 use crate::registry::rules;
 use crate::report::{SmallWeights, Status};
 
-/// What an [`SvmObserver`] sees, many times while a function is found.
+/// The state of a fit, which an [`SvmObserver`] receives many times during the search for a function.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SvmProgress {
-    /// The function that is being found, and how many there are; with probabilities each counts six times.
+    /// Number of the current function, and the number of functions. With probabilities each function counts six times.
     pub function: (usize, usize),
-    /// Pairs of multipliers moved so far for this function.
+    /// Number of pairs of multipliers moved so far for this function.
     pub iteration: usize,
-    /// Largest violation of its optimality conditions: it ends at the tolerance.
+    /// Largest violation of the optimality conditions of this function. The search ends when it reaches the tolerance.
     pub gap: f64,
-    /// Time since the fit began.
+    /// Time since the start of the fit.
     pub elapsed: Duration,
 }
 
-/// Called while a machine is trained; `Break` ends it with the multipliers as they are.
+/// Function that is called during a fit. `Break` ends the fit with the present multipliers.
 pub type SvmObserver<'a> = dyn FnMut(&SvmProgress) -> ControlFlow<()> + Send + 'a;
 
-/// How one function of a support vector machine was found.
+/// The search for one function of a support vector machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SvmFunction {
-    /// Why the search ended.
+    /// Reason why the search ended.
     pub status: Status,
-    /// Pairs of multipliers moved.
+    /// Number of pairs of multipliers moved.
     pub iterations: usize,
-    /// Value of the dual problem, (M39), minimised.
+    /// Minimum of the dual problem, (M39).
     pub objective: f64,
-    /// Largest violation of the optimality conditions that is left.
+    /// Largest remaining violation of the optimality conditions.
     pub gap: f64,
-    /// Support vectors, and those at their upper bound.
+    /// Number of support vectors.
     pub vectors: usize,
-    /// See `vectors`.
+    /// Number of support vectors at their upper bound.
     pub bounded: usize,
-    /// Whether the classes overlap so far that the share of nu-SVC leaves no margin, and the machine is the limit of
-    /// those of larger shares: C-SVC with a large cost.
+    /// True if the classes overlap so much that nu-SVC has no margin for its share. The model is then the limit of
+    /// those with larger shares, which is C-SVC with a large cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_margin: bool,
-    /// What the probabilities of its two classes come from, if there are any.
+    /// Data that the probabilities of its two classes are fitted to; `None` without probabilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probabilities: Option<Probabilities>,
 }
 
 rules! {
-    /// What the probabilities of a function's two classes are fitted to.
+    /// Data that the probabilities of a function's two classes are fitted to.
     pub enum Probabilities, "source of probabilities" {
-        /// Values at rows left out in a cross-validation of 5 folds.
+        /// Values at held-out rows of a cross-validation with 5 folds.
         CrossValidation = "cross_validation",
-        /// Values at the training rows, since a class has fewer than 5 rows or a fold has no margin: the probability of
-        /// the class that the function decides for is at least 1/2.
+        /// Values at the training rows, because a class has fewer than 5 rows or a fold has no margin. The probability
+        /// of the class that the function chooses is at least 1/2.
         TrainingRows = "training_rows",
-        /// The class frequencies alone: in cross-validation larger values did not go with the second class.
+        /// The class frequencies alone, because larger values did not indicate the second class in cross-validation.
         ClassFrequencies = "class_frequencies",
     }
 }
 
-/// How the fit of a support vector machine went.
+/// The report of a fit of a support vector machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SvmReport {
-    /// Why it ended: of the first function that did not converge, if there is one.
+    /// Reason why the fit ended: that of the first function that did not converge, if there is one.
     pub status: Status,
-    /// Pairs of multipliers moved, for all functions.
+    /// Number of pairs of multipliers moved for all functions.
     pub iterations: usize,
-    /// Each function, in the order of the model's.
+    /// The search for each function, in the order of the model's functions.
     pub functions: Vec<SvmFunction>,
-    /// Rows merged into an equal one (same inputs, same target).
+    /// Number of rows merged into an equal one (same inputs and same target).
     pub merged_rows: usize,
     /// Sample weights that are too small to learn from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

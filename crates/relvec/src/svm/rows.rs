@@ -1,4 +1,4 @@
-//! Rows of the kernel matrix: made in blocks by all threads, and kept while there is room.
+//! Rows of the kernel matrix, computed in blocks by all threads and cached while there is room.
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
@@ -8,27 +8,28 @@ use crate::kernel::vector::{self, AddSums};
 use crate::kernel::{Fill, Kernel, SparseCentres};
 use crate::report::Interrupt;
 
-/// Rows and columns of a tile (128 KB), which one thread makes and copies while it is in its cache.
+/// Rows of a tile (128 KB), which one thread computes and copies while it is in its cache.
 const TILE_ROWS: usize = 16;
+/// Columns of a tile.
 const TILE_COLUMNS: usize = 1024;
 /// Rows of a tile of a product.
 const PRODUCT_ROWS: usize = 128;
-/// No kernel value.
+/// Marks a column without a cached kernel value.
 const NOWHERE: u32 = u32::MAX;
 
 /// Distinct points, and the kernel between them.
 #[derive(Debug)]
 pub(crate) enum Points {
-    /// A kernel, every parameter a number, at points [L, D].
+    /// A kernel with a number for every parameter, at points [L, D].
     Kernel { kernel: Kernel, x: Array2<f64> },
-    /// A kernel, every parameter a number, at sparse points.
+    /// A kernel with a number for every parameter, at sparse points.
     Sparse(SparseCentres),
-    /// The kernel values themselves, [L, L]; rows are contiguous.
+    /// The kernel values themselves, [L, L], with contiguous rows.
     Given(Array2<f64>),
 }
 
 impl Points {
-    /// Keeps kernel values between all rows, `[N, N]`, in standard layout.
+    /// Returns points given by the kernel values between them, `[N, N]`, which are stored in standard layout.
     pub fn given(values: Array2<f64>) -> Points {
         Points::Given(values.as_standard_layout().into_owned())
     }
@@ -41,13 +42,13 @@ impl Points {
         }
     }
 
-    /// Some of them.
+    /// Returns the listed points.
     pub fn select(&self, some: &[usize]) -> Points {
         match self {
             Points::Kernel { kernel, x } => Points::Kernel { kernel: kernel.clone(), x: x.select(Axis(0), some) },
             Points::Sparse(points) => Points::Sparse(points.select(some)),
             Points::Given(values) => {
-                // Few pieces of rows: points of a class stand side by side.
+                // Rows are copied in few pieces, because points of a class have consecutive numbers.
                 let pieces: Vec<&[usize]> = some.chunk_by(|a, b| a + 1 == *b).collect();
                 let mut square = Vec::with_capacity(some.len() * some.len());
                 for i in some {
@@ -60,10 +61,10 @@ impl Points {
         }
     }
 
-    /// The kernel values themselves; `None` once interrupted.
+    /// Returns points given by all kernel values; `None` after an interrupt.
     ///
     /// # Errors
-    /// One that is not finite.
+    /// Returns an error for a kernel value that is not finite.
     pub fn values(&self, interrupt: &Interrupt) -> Result<Option<Points>> {
         let all: Vec<usize> = (0..self.count()).collect();
         let tiles = self.tiles(&all);
@@ -84,13 +85,15 @@ impl Points {
         Ok((!interrupt.is_raised()).then_some(Points::Given(values)))
     }
 
-    /// Columns of a tile, if there are so many: of sparse points all, which one sweep over the entries of a row serves.
+    /// Returns the number of columns of a tile. For sparse points it is all columns, because one sweep over the entries
+    /// of a row serves for all.
     fn tile_width(&self, columns: usize) -> usize {
         let most = if let Points::Sparse(_) = self { columns } else { columns.min(TILE_COLUMNS) };
         most.max(1)
     }
 
-    /// What makes the kernel values of points [B] at these `columns`, in tiles of [`Points::tile_width`].
+    /// Returns the tiles that compute the kernel values of points at these `columns`, of [`Points::tile_width`] columns
+    /// each.
     fn tiles<'a>(&'a self, columns: &'a [usize]) -> Vec<Tile<'a>> {
         let tile = |columns: &'a [usize]| match self {
             Points::Kernel { kernel, x } => Tile::Kernel { x: x.view(), fill: kernel.at(x.select(Axis(0), columns).view()) },
@@ -100,7 +103,7 @@ impl Points {
         columns.par_chunks(self.tile_width(columns.len())).map(tile).collect()
     }
 
-    /// k(x, x) of each point, `[L]`.
+    /// Returns k(x, x) of each point, `[L]`.
     pub fn diagonal(&self) -> Vec<f64> {
         match self {
             Points::Given(values) => values.diag().to_vec(),
@@ -119,12 +122,12 @@ impl Points {
         }
     }
 
-    /// Largest |k(x, x)|.
+    /// Returns the largest |k(x, x)|.
     pub fn largest(&self) -> f64 {
         self.diagonal().into_iter().fold(0.0, |largest: f64, k| largest.max(k.abs()))
     }
 
-    /// sum_c beta_c k(a, c) at points `at`, over the points c whose beta is not 0; `beta`: `[L]`.
+    /// Returns sum_c beta_c k(a, c) at the points `at`, over the points c with beta_c not 0; `beta` is `[L]`.
     pub fn times(&self, at: &[usize], beta: &[f64]) -> Vec<f64> {
         let centres: Vec<usize> = (0..beta.len()).filter(|c| beta[*c] != 0.0).collect();
         let weights: Vec<f64> = centres.iter().map(|c| beta[*c]).collect();
@@ -146,7 +149,7 @@ impl Points {
     }
 }
 
-/// Makes kernel values at some of the points.
+/// Some columns of the kernel matrix, prepared to be computed for any points.
 enum Tile<'a> {
     Kernel { x: ArrayView2<'a, f64>, fill: Fill<'a> },
     Sparse { points: &'a SparseCentres, columns: &'a [usize] },
@@ -172,23 +175,23 @@ impl Tile<'_> {
     }
 }
 
-/// Rows of the kernel matrix at some of the columns: the least recently used make room for others.
+/// Cached rows of the kernel matrix at some of the columns. The least recently used rows are removed first.
 pub(crate) struct Rows<'a> {
     points: &'a Points,
-    /// Columns that rows have, ascending.
+    /// Numbers of the points that are columns, ascending.
     columns: Vec<usize>,
-    /// Numbers that rows may take together.
+    /// Largest number of values in all cached rows.
     room: usize,
-    /// By point.
+    /// Cached row of each point, `[L]`.
     kept: Vec<Option<Vec<f64>>>,
     used: Vec<u64>,
     clock: u64,
-    /// Rows that are no longer in use.
+    /// Buffers of removed rows.
     spare: Vec<Vec<f64>>,
 }
 
 impl<'a> Rows<'a> {
-    /// `room`: how many numbers may be kept.
+    /// Returns an empty cache; `room` is the largest number of values in it.
     pub fn new(points: &'a Points, room: usize) -> Rows<'a> {
         let count = points.count();
         Rows {
@@ -206,12 +209,12 @@ impl<'a> Rows<'a> {
         &self.columns
     }
 
-    /// Rows that there is room for.
+    /// Returns the number of rows that fit into the cache.
     pub fn capacity(&self) -> usize {
         self.room / self.columns.len().max(1)
     }
 
-    /// The row of a point that was asked for by the last [`Rows::fetch`].
+    /// Returns the row of a point that the last [`Rows::fetch`] requested.
     pub fn row(&self, point: usize) -> &[f64] {
         match self.given() {
             Some(values) => values.row(point).to_slice().expect("rows are contiguous"),
@@ -219,7 +222,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the kernel values, `[N, N]`, where they are given for all columns: rows of them need not be kept.
+    /// Returns the kernel values, `[N, N]`, if they are given for all columns. Their rows need no cache.
     fn given(&self) -> Option<&'a Array2<f64>> {
         match self.points {
             Points::Given(values) if self.columns.len() == values.nrows() => Some(values),
@@ -227,10 +230,10 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Makes the rows of these points (each once) that are not kept.
+    /// Computes the rows of these distinct points that are not cached.
     ///
     /// # Errors
-    /// A kernel value that is not finite.
+    /// Returns an error for a kernel value that is not finite.
     pub fn fetch(&mut self, wanted: &[usize]) -> Result<()> {
         if self.given().is_some() {
             return Ok(());
@@ -256,14 +259,14 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Forgets the rows that were not used for longest until there is room for as many more.
+    /// Removes the least recently used rows until there is room for this many more.
     fn make_room(&mut self, more: usize) {
         let mut kept: Vec<usize> = (0..self.kept.len()).filter(|p| self.kept[*p].is_some()).collect();
         let over = (kept.len() + more).saturating_sub(self.capacity());
         if over == 0 {
             return;
         }
-        // Those wanted now carry the present time and come last.
+        // The rows that are requested now have the present time and come last.
         kept.sort_unstable_by_key(|p| (self.used[*p], *p));
         for point in kept.into_iter().take(over).filter(|p| self.used[*p] < self.clock) {
             self.spare.extend(self.kept[point].take());
@@ -271,10 +274,10 @@ impl<'a> Rows<'a> {
         self.spare.truncate(more);
     }
 
-    /// Changes the columns that rows have (ascending); of kept rows the missing values are made.
+    /// Changes the columns of the rows, which must ascend. Missing values of cached rows are computed.
     ///
     /// # Errors
-    /// A kernel value that is not finite.
+    /// Returns an error for a kernel value that is not finite.
     pub fn set_columns(&mut self, columns: Vec<usize>) -> Result<()> {
         let mut place = vec![NOWHERE; self.points.count()];
         self.columns.iter().enumerate().for_each(|(k, c)| place[*c] = k as u32);
@@ -299,13 +302,13 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Kernel values of `points` at `columns`, a row of numbers for each point.
+/// Computes the kernel values of `points` at `columns`, with a row of values for each point in `of`.
 fn fill(points: &Points, of: &[usize], columns: &[usize], rows: Vec<&mut [f64]>) -> Result<()> {
     if of.is_empty() {
         return Ok(());
     }
     let (tiles, width) = (points.tiles(columns), points.tile_width(columns.len()));
-    // A task for each tile: pieces of TILE_ROWS rows.
+    // Each tile is a task; it consists of pieces of TILE_ROWS rows.
     let mut tasks: Vec<(usize, usize, Vec<&mut [f64]>)> = vec![];
     for (r, rows) in rows.into_iter().enumerate() {
         for (c, piece) in rows.chunks_mut(width).enumerate() {
@@ -337,7 +340,7 @@ fn overflow() -> Error {
     Error::Overflow { what: "a kernel value between two rows".into() }
 }
 
-/// Adds sum_i w_i row_i to `out`: `rows` as long as it.
+/// Adds sum_i w_i row_i to `out`; `rows` have the length of `out`.
 pub(crate) fn add_rows(rows: &[&[f64]], w: &[f64], out: &mut [f64]) {
     out.par_chunks_mut(TILE_COLUMNS).enumerate().for_each(|(k, out)| {
         let range = k * TILE_COLUMNS..k * TILE_COLUMNS + out.len();

@@ -1,13 +1,14 @@
-//! The quadratic program of support vector machines, (M39), by sequential minimal optimisation.
+//! Sequential minimal optimisation of the quadratic program of support vector machines, (M39).
 //!
 //! ```text
 //! minimise 1/2 a'Q a + p'a,   0 <= a_i <= c_i,   s'a = const,   Q_ij = s_i s_j k(x_i, x_j),   s_i = +1 or -1
 //! ```
 //!
-//! A step moves two multipliers along the line that keeps s'a, the pair chosen by second-order information (Fan, Chen
-//! & Lin 2005, WSS 2). Steps are made within a working set of the variables that violate the optimality conditions
-//! most, whose kernel rows are made together; the gradient of all others follows once for all steps (Joachims 1998).
-//! Variables that will stay at their bounds are left out of it until the rest has converged (shrinking).
+//! A step moves two multipliers along the line that keeps s'a constant. Second-order information selects the pair (Fan,
+//! Chen & Lin 2005, WSS 2). Steps are taken within a working set of the variables that violate the optimality
+//! conditions most. The kernel rows of the working set are computed together, and the gradient of all other variables
+//! is updated once after all its steps (Joachims 1998). Variables that will stay at their bounds are excluded until the
+//! others have converged (shrinking).
 
 use std::ops::ControlFlow;
 
@@ -18,81 +19,84 @@ use super::rows::{Points, Rows, add_rows};
 use crate::error::Result;
 use crate::report::{Interrupt, Status};
 
-/// Most variables of a working set; rows of the cache that it may take, as a share.
+/// Largest number of variables in a working set.
 const WORKING_SET: usize = 512;
-/// Most variables that are all the working set, where rows of the cache allow the largest: parts of a program with a
-/// large cost undo each other's work. Kernel values of twice as many take four times the memory, now 13 MB.
+/// Largest number of variables that are all put into the working set, if the cache has room for the largest working
+/// set. Parts of a program with a large cost would undo each other's steps. Twice this value takes four times the
+/// memory for kernel values, which is 13 MB now.
 const WHOLE_SET: usize = 1280;
+/// Inverse of the largest share of the cached rows that a working set may take.
 const CACHE_SHARE: usize = 2;
-/// A working set is solved to this share of the gap that it was chosen at.
+/// Share of the initial gap to which a working set is solved.
 const INNER_GAP: f64 = 0.1;
-/// Rounds between two looks for variables to leave out.
+/// Number of working sets between two searches for variables to exclude.
 const SHRINK_EVERY: usize = 4;
-/// Pieces of a row that are as long as this are copied as such.
+/// Mean length of consecutive pieces of a row from which on they are copied as pieces.
 const LONG_PIECES: usize = 8;
-/// Two convex hulls that come as near as this, over the largest norm of a row, count as one.
+/// Distance of two convex hulls, relative to the largest norm of a row, below which they count as touching.
 const TOUCHING: f64 = 1e-6;
 
-/// A quadratic program over variables, each of which stands for a point with a sign.
+/// A quadratic program. Each variable belongs to a point and has a sign.
 #[derive(Debug)]
 pub(crate) struct Program {
     /// The point of each variable.
     pub point: Vec<usize>,
-    /// s, +1 or -1.
+    /// Signs s, +1 or -1.
     pub sign: Vec<f64>,
-    /// p.
+    /// Linear term p.
     pub linear: Vec<f64>,
-    /// c, may be infinite.
+    /// Upper bounds c, which may be infinite.
     pub bound: Vec<f64>,
-    /// A feasible a.
+    /// Feasible initial multipliers a.
     pub start: Vec<f64>,
-    /// Whether the sums over either sign are fixed on their own (the nu formulations).
+    /// True if the sum over the variables of each sign is fixed separately (the nu formulations).
     pub by_sign: bool,
-    /// Whether a are the nearest points of two convex hulls, reduced ones where bounds are finite, times a constant: the
-    /// tolerance is then in units of the margin that follows, which is half the squared distance of hulls that are not
-    /// reduced.
+    /// True if a gives the nearest points of two convex hulls, times a constant. Finite bounds make these hulls reduced
+    /// ones. The tolerance is then in units of the resulting margin. For hulls that are not reduced, this is half their
+    /// squared distance.
     pub hulls: bool,
 }
 
-/// Rules of the search.
+/// Settings of the search.
 #[derive(Debug)]
 pub(crate) struct Rules<'a> {
     pub tolerance: f64,
     pub shrinking: bool,
-    /// Numbers that kernel rows may take together.
+    /// Largest number of values in all cached kernel rows.
     pub room: usize,
-    /// Most variables of a working set.
+    /// Largest number of variables in a working set.
     pub set: usize,
     pub max_iterations: usize,
     pub interrupt: &'a Interrupt,
 }
 
-/// What is told of a search after each round.
+/// The state of a search after each working set.
 pub(crate) struct Step {
     pub iterations: usize,
     pub gap: f64,
 }
 
-/// Where a search ended.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Solution {
-    /// a.
+    /// Multipliers a.
     pub alpha: Vec<f64>,
-    /// s_i times the gradient's negative, which free variables of either sign share: + and -.
+    /// Negative gradient times s_i at the free variables, for the positive and for the negative sign.
     pub level: [f64; 2],
-    /// 1/2 a'Q a + p'a.
+    /// Objective 1/2 a'Q a + p'a.
     pub objective: f64,
     pub iterations: usize,
     /// Largest violation of the optimality conditions.
     pub gap: f64,
     pub status: Status,
-    /// Distance of the hulls' points over the largest norm, where they touch: there is no margin.
+    /// Distance of the nearest points of the hulls, relative to the largest norm, if they touch. There is no margin
+    /// then.
     pub touching: Option<f64>,
 }
 
 impl Solution {
-    /// Whether the hulls' points touch, or the margin is less than the violation that is left. A search that met a limit
-    /// before has any margin that is positive.
+    /// Returns true if the hulls touch, or if the margin is smaller than the remaining violation. After a search that
+    /// ended at a limit, any positive margin counts.
     pub fn has_no_margin(&self, program: &Program) -> bool {
         let ended = matches!(self.status, Status::Converged | Status::Singular);
         let least = if ended { self.gap } else { 0.0 };
@@ -100,15 +104,15 @@ impl Solution {
     }
 }
 
-/// Most variables of a working set where rows of so many points may take `room` numbers.
+/// Returns the largest number of variables in a working set, if the rows of this many points may take `room` values.
 pub(crate) fn set_size(room: usize, points: usize) -> usize {
     WORKING_SET.min((room / points.max(1) / CACHE_SHARE).max(2))
 }
 
-/// Solves the program.
+/// Solves the program; `tell` is called after each working set.
 ///
 /// # Errors
-/// A kernel value that is not finite; an interrupt.
+/// Returns an error for a kernel value that is not finite, and after an interrupt.
 pub(crate) fn solve(
     program: &Program,
     points: &Points,
@@ -130,7 +134,7 @@ pub(crate) fn solve(
             let distance = (square.max(0.0) / largest.max(f64::MIN_POSITIVE)).sqrt() / total;
             touching = (distance < TOUCHING).then_some(distance);
             let least = 0.5 * square / total;
-            // Points of reduced hulls lie inside the margin as well. No tolerance is larger than that of other programs.
+            // Points of reduced hulls may lie inside the margin. The tolerance is at most that of other programs.
             let margin = if reduced { least.max(margin(&extremes)).min(1.0) } else { least };
             tolerance *= margin;
         }
@@ -160,7 +164,7 @@ pub(crate) fn solve(
             continue;
         }
         let set = search.choose(&v, &extremes);
-        // Where rounding leaves no pair to move, all variables have a last say.
+        // If rounding leaves no pair to move, all variables are considered once more.
         match search.improve(&v, set, gap, enough)? {
             0 if all || stalled => return Ok(search.finish(Status::Singular, touching)),
             0 => {
@@ -176,9 +180,9 @@ pub(crate) fn solve(
 /// The ends of the optimality conditions for variables whose sums are fixed together.
 #[derive(Debug, Clone, Copy)]
 struct Extremes {
-    /// Largest value of those that can rise along s.
+    /// Largest value of the variables that can rise along s.
     top: f64,
-    /// Least value of those that can fall.
+    /// Smallest value of the variables that can fall.
     bottom: f64,
 }
 
@@ -187,7 +191,7 @@ impl Extremes {
         self.top - self.bottom
     }
 
-    /// The level that free variables have, or the middle of what is allowed.
+    /// Returns the value that free variables have, or the middle of the allowed range.
     fn level(&self) -> f64 {
         match (self.top.is_finite(), self.bottom.is_finite()) {
             (true, true) => 0.5 * (self.top + self.bottom),
@@ -198,7 +202,7 @@ impl Extremes {
     }
 }
 
-/// Half of what the levels of the two groups differ by.
+/// Returns half the difference of the levels of the two groups.
 fn margin(extremes: &[Extremes; 2]) -> f64 {
     0.5 * (extremes[1].level() - extremes[0].level())
 }
@@ -209,13 +213,13 @@ struct Search<'a> {
     rules: &'a Rules<'a>,
     rows: Rows<'a>,
     alpha: Vec<f64>,
-    /// Variables that are not left out, ascending.
+    /// Variables that are not excluded, ascending.
     active: Vec<usize>,
     /// sum_j s_j a_j k(x, x_j) at the columns of `rows`.
     f: Vec<f64>,
-    /// Where a point stands among these columns.
+    /// Index of each point among these columns.
     place: Vec<usize>,
-    /// The working set before, the newest first.
+    /// Previous working set, the newest variables first.
     recent: Vec<usize>,
     iterations: usize,
 }
@@ -239,12 +243,12 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// s_i a_i summed over the variables of each point, `[L]`.
+    /// Returns s_i a_i summed over the variables of each point, `[L]`.
     fn beta(&self) -> Vec<f64> {
         beta(self.program, self.points.count(), &self.alpha)
     }
 
-    /// s_i times the negative gradient, of the active variables.
+    /// Returns s_i times the negative gradient of the active variables.
     fn values(&self) -> Vec<f64> {
         let Program { point, sign, linear, .. } = self.program;
         self.active.iter().map(|i| -(self.f[self.place[point[*i]]] + sign[*i] * linear[*i])).collect()
@@ -260,7 +264,7 @@ impl<'a> Search<'a> {
         if self.program.sign[i] > 0.0 { a > 0.0 } else { a < self.program.bound[i] }
     }
 
-    /// The group of a variable: those whose sum is fixed together.
+    /// Returns the group of a variable; the sum over a group is fixed.
     fn group(&self, i: usize) -> usize {
         usize::from(self.program.by_sign && self.program.sign[i] < 0.0)
     }
@@ -279,19 +283,20 @@ impl<'a> Search<'a> {
         out
     }
 
-    /// What rounding may make of a gap of 0: sums of a k(x, x') are no more exact, nor are their differences.
+    /// Returns the gap that rounding may produce at the optimum. Sums of a k(x, x'), and their differences, are not
+    /// more accurate.
     fn rounding(&self, v: &[f64], largest_kernel: f64) -> f64 {
         let total: f64 = self.alpha.iter().sum();
         16.0 * f64::EPSILON * (v.iter().fold(0.0, |largest: f64, v| largest.max(v.abs())) + total * largest_kernel)
     }
 
-    /// a'Q a.
+    /// Returns a'Q a.
     fn square(&self) -> f64 {
         let Program { point, sign, .. } = self.program;
         self.active.iter().map(|i| sign[*i] * self.alpha[*i] * self.f[self.place[point[*i]]]).sum()
     }
 
-    /// The working set: of the violating variables those that violate most, and some of the set before.
+    /// Returns the working set: the variables that violate the conditions most, and some of the previous set.
     fn choose(&self, v: &[f64], extremes: &[Extremes; 2]) -> Vec<usize> {
         let size = self.rules.set;
         let most = if size == WORKING_SET { WHOLE_SET } else { size };
@@ -305,7 +310,7 @@ impl<'a> Search<'a> {
         let share = ((size - kept.len()) / (2 * groups)).max(1);
         for (group, ends) in extremes.iter().enumerate().take(groups) {
             for rising in [true, false] {
-                // Values as they violate: the larger, the more.
+                // The larger these values are, the larger the violation.
                 let value = |k: usize| if rising { v[k] } else { -v[k] };
                 let limit = if rising { ends.bottom } else { -ends.top };
                 let mut open: Vec<usize> = (0..v.len())
@@ -330,11 +335,11 @@ impl<'a> Search<'a> {
         set
     }
 
-    /// Steps within the working set, then the gradient of all; returns the number of steps.
+    /// Takes steps within the working set, and then updates the gradient of all variables. Returns the number of steps.
     fn improve(&mut self, v: &[f64], mut set: Vec<usize>, gap: f64, enough: f64) -> Result<usize> {
         let program = self.program;
         self.recent = set.clone();
-        // Those of one group side by side.
+        // Variables of one group must be consecutive.
         set.sort_unstable_by_key(|i| (self.group(*i), *i));
         let mut wanted: Vec<usize> = set.iter().map(|i| program.point[*i]).collect();
         wanted.sort_unstable();
@@ -360,7 +365,7 @@ impl<'a> Search<'a> {
         Ok(steps)
     }
 
-    /// The program of a working set, of which the variables up to `first` are one group.
+    /// Returns the program of a working set. Its first `first` variables are one group.
     fn inner(&self, set: &[usize], v: &[f64], first: usize) -> Inner {
         let program = self.program;
         let places: Vec<usize> = set.iter().map(|i| self.place[program.point[*i]]).collect();
@@ -380,7 +385,7 @@ impl<'a> Search<'a> {
         Inner::new([0..first, first..set.len()], k, numbers)
     }
 
-    /// Leaves out variables at a bound that no pair would move; whether there were any.
+    /// Excludes variables at a bound that no pair would move. Returns true if there were any.
     fn shrink(&mut self, v: &[f64], extremes: &[Extremes; 2]) -> Result<bool> {
         let kept: Vec<usize> = self
             .active
@@ -396,7 +401,7 @@ impl<'a> Search<'a> {
             })
             .map(|(i, _)| *i)
             .collect();
-        // Rows are made shorter only where that is worth a copy of them all.
+        // Rows are shortened only if enough variables are excluded to pay for copying all rows.
         if kept.len() > self.active.len() - self.active.len() / 10 {
             return Ok(false);
         }
@@ -423,8 +428,8 @@ impl<'a> Search<'a> {
         columns.iter().enumerate().for_each(|(k, c)| self.place[*c] = k);
     }
 
-    /// Works out f at all points again, and takes back the variables that violate their conditions; all, if the gap
-    /// is `enough`.
+    /// Recomputes f at all points, and restores the variables that violate their conditions. If the gap is at most
+    /// `enough`, all variables are restored.
     fn widen(&mut self, enough: f64) -> Result<()> {
         self.complete();
         let before = std::mem::replace(&mut self.active, (0..self.program.point.len()).collect());
@@ -433,7 +438,7 @@ impl<'a> Search<'a> {
         let gap = extremes.iter().map(|e| e.gap()).fold(0.0, f64::max);
         if gap <= enough {
             let all: Vec<usize> = (0..self.points.count()).collect();
-            // Nothing more is to be done: rows need not be made whole.
+            // Nothing more is to be done, so that rows need not be completed.
             self.rows = Rows::new(self.points, self.rules.room);
             self.place_columns(&all);
             return Ok(());
@@ -453,7 +458,7 @@ impl<'a> Search<'a> {
         self.set_active(active)
     }
 
-    /// f at all points, from the multipliers where a point was left out; then `place` is the identity.
+    /// Computes f at all points, from the multipliers for excluded points. Afterwards `place` is the identity.
     fn complete(&mut self) {
         let count = self.points.count();
         let missing: Vec<usize> = (0..count).filter(|c| self.place[*c] == usize::MAX).collect();
@@ -488,7 +493,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// s_i a_i summed over the variables of each point, `[L]`.
+/// Returns s_i a_i summed over the variables of each point, `[L]`.
 pub(crate) fn beta(program: &Program, points: usize, alpha: &[f64]) -> Vec<f64> {
     let mut beta = vec![0.0; points];
     for (i, a) in alpha.iter().enumerate() {
