@@ -268,7 +268,7 @@ impl Design {
                 }
             }
             (None, Some(maker)) => maker.fill(start, out),
-            (None, None) => unreachable!("what is not stored has a maker"),
+            (None, None) => unreachable!("columns that are not stored have a maker"),
         }
     }
 
@@ -293,7 +293,7 @@ impl Design {
                     maker.fill_by_all(range.start, block.view_mut());
                     each(range, block.view());
                 }
-                (None, None) => unreachable!("what is not stored has a maker"),
+                (None, None) => unreachable!("columns that are not stored have a maker"),
             }
         }
     }
@@ -453,7 +453,7 @@ impl Design {
                     each(start, tile.view());
                 }
                 (None, Some(phi)) => each(start, phi.slice(s![start..end, columns.clone()])),
-                (None, None) => unreachable!("what is not stored has a maker"),
+                (None, None) => unreachable!("columns that are not stored have a maker"),
             }
         }
     }

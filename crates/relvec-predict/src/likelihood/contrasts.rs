@@ -191,7 +191,7 @@ mod tests {
 
     /// Maps of matrices apply to each column, and the Hessian equals the sum over pairs of classes.
     #[test]
-    fn matrices_of_contrasts() {
+    fn maps_of_contrasts_agree_with_their_matrices() {
         let entry = |i: usize| ((i * i + 3) as f64 * 0.7391).sin();
         for (contrasts, m) in [(Contrasts::new(5), 3), (Contrasts::new(2), 1), (Contrasts::each(4), 2)] {
             let (classes, count) = (contrasts.n_classes(), contrasts.count());

@@ -186,7 +186,7 @@ mod tests {
 
     /// The reference is a sum over log rates with fine steps, for counts that say little or much about their rate.
     #[test]
-    fn tails_of_unsure_rates_agree_with_a_fine_sum() {
+    fn tails_of_uncertain_rates_agree_with_a_fine_sum() {
         for (log_rate, variance) in [(1.0, 0.3), (-2.0, 0.5), (3.0, 4.0), (8.0, 1.0), (8.0, 1e-4), (0.0, 9.0), (5.0, 0.005)] {
             let own = counts(log_rate, variance);
             for z in [-1.5, 0.0, 0.7, 2.0] {
@@ -224,8 +224,8 @@ mod tests {
             let (usual, far) = (own.quantile(0.999), own.upper_quantile(6e-17));
             assert!(far > usual && far < 20.0 * usual, "{log_rate} {variance}: {far}");
         }
-        let (sure, unsure) = (counts(3.0, 0.0), counts(3.0, 0.5));
-        assert!(unsure.quantile(0.975) > sure.quantile(0.975) && unsure.quantile(0.025) < sure.quantile(0.025));
+        let (known, uncertain) = (counts(3.0, 0.0), counts(3.0, 0.5));
+        assert!(uncertain.quantile(0.975) > known.quantile(0.975) && uncertain.quantile(0.025) < known.quantile(0.025));
         // For a wide log rate the count is about the rate: its quantile is that of a log-normal variable.
         let wide = counts(20.0, 4.0).upper_quantile(0.025);
         assert!((wide.ln() - (20.0 + 2.0 * 1.959_963_984_540_054)).abs() < 1e-6, "{wide}");

@@ -10,7 +10,7 @@ use crate::prelude::*;
 
 /// Predicted counts, one per row. The rate is log-normal, and the count given the rate is Poisson, (M50).
 ///
-/// Where all neighbouring rows have the count 0, only an upper limit of the log rate is known. The Gaussian of
+/// If all neighbouring rows have the count 0, only an upper limit of the log rate is known. The Gaussian of
 /// Laplace's approximation is as wide above its mean as below it, so that means and variances of counts are too large
 /// there. The log rate itself is reliable.
 #[derive(Debug, Clone, PartialEq)]

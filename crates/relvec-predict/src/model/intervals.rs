@@ -165,7 +165,7 @@ impl Model {
         })
     }
 
-    /// Returns an error unless the model is a regression model with noise; `what` is what the caller wants of it.
+    /// Returns an error unless the model is a regression model with noise; `what` names the requested result.
     #[doc(hidden)]
     pub fn check_noisy(&self, what: &str) -> Result<()> {
         match self.noise_variance() {

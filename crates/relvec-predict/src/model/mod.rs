@@ -125,7 +125,7 @@ pub enum FittedBasis {
 /// overflow or underflow.
 ///
 /// Under the softmax of K classes, each basis function has K - 1 weights in Sigma. All weights of the first contrast
-/// come before all of the second. Contrast r + 1 is the mean of classes 0..=r minus class r + 1, at unit norm (Helmert
+/// come before all of the second. Contrast r is the mean of classes 0..=r minus class r + 1, at unit norm (Helmert
 /// contrasts). The weights of the classes are linear combinations of these contrasts and sum to 0. If each class has
 /// its own precisions ([`Model::class_alpha`]), Sigma covers the weights of the classes themselves that are in the
 /// model. All weights of the first class come before all of the second.
@@ -243,7 +243,7 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feature_relevance: Vec<f64>,
     /// True if the gradient of the evidence has moved the centres, so that they are not training rows. `relevance` then
-    /// numbers the centres that were moved.
+    /// contains indices in the list of the moved centres.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub learned_centres: bool,
     /// True if the fit found signs that the model interpolates its training rows; its intervals are then too narrow.
@@ -294,8 +294,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Numbers of basis functions that matter, without the bias. The variational scheme prunes nothing, so that weights of
-/// no use stay in its models.
+/// Numbers of basis functions that matter, without the bias. Under some schemes, such as the variational one, weights
+/// of no use stay in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InUse {
     /// Number of mean weights beyond 1e-3, in units of the target: the rule of Bishop & Tipping (2000).
@@ -482,9 +482,10 @@ impl Model {
         match self.outputs() {
             1 => Ok(()),
             _ if self.has_several_outputs() => {
-                Err(Error::Targets(format!("one function of a model of {} outputs: ask for one output of it", self.outputs())))
+                let found = format!("found a model of {} outputs, expected one output: select an output", self.outputs());
+                Err(Error::Targets(found))
             }
-            _ => Err(Error::Targets("one function of a model of several classes, which has more".into())),
+            _ => Err(Error::Targets("found a model of several classes, expected a model with one function".into())),
         }
     }
 
@@ -826,12 +827,12 @@ impl Model {
             })
         })?;
         if file.get("format").and_then(|f| f.as_str()) != Some(FORMAT) {
-            return Err(fail(format!("this is no model of relvec: the key \"format\" is not \"{FORMAT}\"")));
+            return Err(fail(format!("this is not a model of relvec: the key \"format\" is not \"{FORMAT}\"")));
         }
         match file.get("format_version").and_then(|v| v.as_u64()) {
             Some(FORMAT_VERSION) => {}
             Some(v) => return Err(fail(format!("format version {v}; this program reads version {FORMAT_VERSION}"))),
-            None => return Err(fail("the key \"format_version\" is missing or no whole number".into())),
+            None => return Err(fail("the key \"format_version\" is missing or is not a whole number".into())),
         }
         let body = file.get("model").ok_or_else(|| fail("the key \"model\" is missing".into()))?;
         let mut model: Model = serde_path_to_error::deserialize(body).map_err(|e| match e.path().to_string().as_str() {
@@ -841,7 +842,7 @@ impl Model {
         let again = serde_json::to_string(&model).map_err(|e| fail(e.to_string()))?;
         let checksum = format!("{:08x}", crc32fast::hash(again.as_bytes()));
         if file.get("checksum").and_then(|c| c.as_str()) != Some(checksum.as_str()) {
-            return Err(fail("the checksum does not fit the contents: the file was altered after it was written".into()));
+            return Err(fail("the checksum does not match the contents: the file was altered after it was written".into()));
         }
         model.check()?;
         if let FittedBasis::Kernel { centres, .. } | FittedBasis::External { centres: Some(centres) } = &mut model.expansion.basis

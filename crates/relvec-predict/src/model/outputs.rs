@@ -69,7 +69,7 @@ impl Model {
         let ratio = self.posterior.as_ref().and_then(|posterior| posterior.variance_ratios.get(k).copied());
         let (Some(ratio), Some(posterior)) = (ratio, &self.posterior) else {
             let found = if self.has_several_outputs() { self.outputs() } else { 1 };
-            return Err(Error::Targets(format!("output {k} of a model of {found}; they are counted from 0")));
+            return Err(Error::Targets(format!("output {k} of a model of {found}: expected an output from 0 to {}", found - 1)));
         };
         let mut one = self.clone();
         let mut own = posterior.clone();

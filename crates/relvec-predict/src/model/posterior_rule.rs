@@ -14,7 +14,7 @@ rules! {
         /// crate `relvec`.
         #[default]
         Auto = "auto",
-        /// The Hessian at the mode (Tipping 1999). Where rows are classified with certainty it is almost zero, and the
+        /// The Hessian at the mode (Tipping 1999). For rows that are classified with certainty it is almost zero, and the
         /// uncertainty of the functions is far overstated.
         Laplace = "laplace",
         /// The Hessian averaged over the posterior itself, around the same mode. Its covariance is the closest one in

@@ -78,7 +78,10 @@ pub(crate) mod weights {
             .map(|numbers| match numbers {
                 Numbers::One(w) => Ok(vec![w]),
                 Numbers::Several(row) if row.len() > 1 => Ok(row),
-                Numbers::Several(row) => Err(D::Error::custom(format!("a list of {} weights of one basis function", row.len()))),
+                Numbers::Several(row) => {
+                    let found = format!("found a list of {} numbers for a basis function", row.len());
+                    Err(D::Error::custom(format!("{found}, expected a number, or a list of at least 2")))
+                }
             })
             .collect::<Result<_, _>>()?;
         super::matrix(&rows, "weights")
