@@ -127,7 +127,7 @@ def test_refresh(cls):
         ],
         (
             {"search": {"refresh": 1}},
-            "search['refresh'] = 1: expected 0, or the scheme search and a dictionary of a given size",
+            "search['refresh'] = 1: expected 0, or the scheme search and a dictionary size",
         ),
         ({"search": {"refresh": 1}, "dictionary": "all"}, "search['refresh'] = 1: expected 0, or"),
         ({"search": {"refresh": 1}, "dictionary": 5000}, "search['refresh'] = 1: expected 0, or"),

@@ -450,8 +450,8 @@ def test_damaged_bytes():
     middle = len(data) // 2
     broken = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
     for bad, match in [
-        (b"", "no statistics of relvec"),
-        (b"something else altogether", "no statistics of relvec"),
+        (b"", "not statistics of relvec"),
+        (b"something else altogether", "not statistics of relvec"),
         (data[:-1], "statistics: "),
         (data[:30], "statistics: "),
         (data + b"\0", "statistics: "),

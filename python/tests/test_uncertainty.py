@@ -203,7 +203,7 @@ def test_values_of_rows_left_out():
     known = rvr(gamma=0.3).fit(X, T, noise_variance=noise)
     mean, std, _ = known.leave_one_out(X, T, noise_variance=noise)
     assert np.all(std > 0.1) and np.square(mean - T).mean() > np.square(known.predict(X) - T).mean()
-    with pytest.raises(ValueError, match="noise of each row"):
+    with pytest.raises(ValueError, match="noise variance for each row"):
         known.leave_one_out(X, T)
     with pytest.raises(ValueError, match="exposure per row is for the poisson likelihood"):
         heavy.leave_one_out(X, T, exposure=exposure)

@@ -114,7 +114,7 @@ impl<'a> Healer<'a> {
         let expected = "posterior: under a process prior this variance grows away from the data without healing";
         model.refuse_process("variance", "healed", expected)?;
         let (Some(kept), FittedBasis::Kernel { kernel, .. }) = (&model.kept_rows, &model.expansion.basis) else {
-            let expected = "posterior; healed requires a regression model with a kernel that was fitted with keep_rows";
+            let expected = "posterior; healed requires a regression model with a kernel, fitted to keep rows (keep_rows)";
             return Err(Error::Parameter { name: "variance".into(), found: "healed".into(), expected: expected.into() });
         };
         let posterior = model.posterior()?;

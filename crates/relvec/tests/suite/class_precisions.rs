@@ -308,11 +308,11 @@ fn what_does_not_suit_is_refused() {
     let bernoulli = || Rvm { likelihood: Bernoulli::default().into(), ..rvm() };
     let hyperpriors = Hyperpriors { a: 0.1, ..Hyperpriors::default() };
     for (rvm, expected) in [
-        (Rvm { likelihood: Gaussian::default().into(), ..rvm() }, "only classes can have precisions of their own"),
-        (Rvm { multi_class: MultiClass::OneVsRest, ..bernoulli() }, "models of two classes each have their own already"),
-        (Rvm { inference: Inference::Variational(Variational::default()), ..bernoulli() }, "models of two classes"),
-        (Rvm { sparsity: 1.0.into(), ..rvm() }, "it is weights that leave a model then"),
-        (Rvm { inference: Inference::Em(Em { hyperpriors, ..Em::default() }), ..rvm() }, "neither sparsity nor hyperpriors"),
+        (Rvm { likelihood: Gaussian::default().into(), ..rvm() }, "a likelihood for classes"),
+        (Rvm { multi_class: MultiClass::OneVsRest, ..bernoulli() }, "separate models of two classes"),
+        (Rvm { inference: Inference::Variational(Variational::default()), ..bernoulli() }, "separate models of two classes"),
+        (Rvm { sparsity: 1.0.into(), ..rvm() }, "which apply to whole kernels"),
+        (Rvm { inference: Inference::Em(Em { hyperpriors, ..Em::default() }), ..rvm() }, "no hyperpriors"),
     ] {
         let found = message(rvm);
         assert!(found.contains("class_precisions") && found.contains(expected), "{found}");

@@ -155,8 +155,8 @@ fn damaged_files_are_refused() {
     for end in (1..text.trim_end().len()).step_by(97) {
         assert!(refused(&text[..end]).contains("cut off"), "{end}");
     }
-    assert!(refused("{\"a\": 1}").contains("no model"));
-    assert!(refused("[1, 2]").contains("no model"));
+    assert!(refused("{\"a\": 1}").contains("not a model of relvec"));
+    assert!(refused("[1, 2]").contains("not a model of relvec"));
     assert!(refused("hello").contains("not JSON"));
     assert!(refused(&text.replacen("\"format_version\":1", "\"format_version\":2", 1)).contains("version 2"));
     assert!(refused(&text.replacen("\"format_version\":1,", "", 1)).contains("format_version"));

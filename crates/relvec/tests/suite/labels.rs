@@ -537,7 +537,7 @@ fn what_labels_cannot_have_is_refused_by_name() {
     {
         Err(Error::Parameter { name, found, expected }) => {
             assert_eq!((name.as_str(), found.as_str()), ("weight_prior", "process"));
-            assert!(expected.starts_with(&format!("ard; process cannot be combined with {with}")), "{expected}");
+            assert!(expected.starts_with(&format!("ard or auto: process cannot be combined with {with}")), "{expected}");
         }
         other => panic!("{with}: {other:?}"),
     };

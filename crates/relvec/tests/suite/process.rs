@@ -535,7 +535,7 @@ fn what_has_no_process_is_refused_by_name() {
     let refused = |rvm: &Rvm, with: &str| match rvm.fit(x.view(), &Targets::real(t.view())) {
         Err(Error::Parameter { name, found, expected }) => {
             assert_eq!((name.as_str(), found.as_str()), ("weight_prior", "process"));
-            assert!(expected.starts_with(&format!("ard; process cannot be combined with {with}")), "{expected}");
+            assert!(expected.starts_with(&format!("ard or auto: process cannot be combined with {with}")), "{expected}");
         }
         other => panic!("{with}: {other:?}"),
     };

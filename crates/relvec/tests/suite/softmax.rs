@@ -336,7 +336,7 @@ fn bad_classes_are_refused() {
     let message =
         |rvm: Rvm, labels: &[usize], count: usize| rvm.fit(x.view(), &Targets::classes(labels, count)).unwrap_err().to_string();
     for multi_class in [MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne] {
-        assert!(message(rule(multi_class), &labels, 4).contains("of class 3 of 4"), "{multi_class:?}");
+        assert!(message(rule(multi_class), &labels, 4).contains("class 3 of 4 has no row"), "{multi_class:?}");
         let mut wrong = labels.clone();
         wrong[5] = 7;
         assert!(message(rule(multi_class), &wrong, 3).contains("row 5 has label 7"), "{multi_class:?}");

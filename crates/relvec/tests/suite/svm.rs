@@ -572,7 +572,7 @@ fn bad_input_is_refused() {
     refused(Svm::default(), &x, real, &["real targets", "c_svc"]);
     refused(svr(1.0, 0.1), &x, classes, &["classes", "epsilon_svr"]);
     refused(Svm::default(), &x, Targets::classes(&[0; 40], 2), &["class 1 of 2"]);
-    refused(Svm::default(), &x, Targets::classes(&[0; 40], 1), &["1 class(es)"]);
+    refused(Svm::default(), &x, Targets::classes(&[0; 40], 1), &["at least 2 classes, found 1"]);
     refused(Svm::default(), &x, Targets::classes(&labels, 3), &["class 2 of 3"]);
     refused(Svm::default(), &x, Targets::classes(&labels[..39], 2), &["targets", "40", "39"]);
     let mut holes = x.clone();

@@ -313,7 +313,7 @@ fn other_likelihoods_leave_rows_out() {
         close("variance", &[left.model_variance[n]], &[expected.model_variance[0]], 1e-7);
     }
     let error = model.leave_one_out(x.view(), &Targets::real(t.view())).unwrap_err().to_string();
-    assert!(error.contains("noise of each row"), "{error}");
+    assert!(error.contains("noise variance for each row"), "{error}");
 }
 
 /// Probabilities of counts sum to one, have the mean and variance that are predicted, and of a sharp rate are Poisson's.

@@ -1,4 +1,4 @@
-//! What parameters may be.
+//! Checks of the parameters: ranges, and combinations that are not possible.
 
 use super::dictionary::{Dictionary, Landmarks};
 use super::inference::Inference;
@@ -15,10 +15,11 @@ use crate::model::{PosteriorRule, Variance};
 use crate::targets::{ClassPrecisions, MultiClass};
 
 impl Rvm {
-    /// Checks the parameters alone, without data.
+    /// Checks the parameters without data.
     ///
     /// # Errors
-    /// [`Error::Parameter`](crate::Error::Parameter) names the first parameter out of its range.
+    /// Returns [`Error::Parameter`](crate::Error::Parameter), which names the first parameter that is out of its range or cannot be
+    /// combined with another one.
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
@@ -28,7 +29,7 @@ impl Rvm {
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
         self.sparsity.check()?;
-        let expected = "0: the other schemes weigh no single kernels; or the scheme search";
+        let expected = "0, or the scheme search: the other schemes do not score single kernels";
         let searches = matches!(self.inference, Inference::Search(_));
         let found = || serde_json::to_string(&self.sparsity).unwrap_or_default();
         require(searches || !self.sparsity.is_asked(), || "sparsity".into(), found(), expected)?;
@@ -39,10 +40,10 @@ impl Rvm {
         let likelihood = self.likelihood.as_dyn();
         let suits = likelihood.has_variational_bound() || self.inference.name() != Variational::NAME;
         require(suits || likelihood.classifies(), || "inference".into(), Variational::NAME, &{
-            format!("search, sequential, mackay or em: there is no bound for the likelihood {}", self.likelihood.name())
+            format!("search, sequential, mackay or em: the scheme has no lower bound for likelihood = {}", self.likelihood.name())
         })?;
         let fixed = self.centres == CentreRule::Fixed || likelihood.scale_mixture().is_none();
-        require(fixed, || "centres".into(), "learned", "fixed: under Student-t noise centres stay at their rows")?;
+        require(fixed, || "centres".into(), "learned", "fixed: centres cannot be learned under Student-t noise")?;
         self.check_candidates()?;
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
@@ -50,13 +51,13 @@ impl Rvm {
         require_threads(self.threads)
     }
 
-    /// Refuses to learn a kernel that is the covariance of no Gaussian process, by which kernels are learned, or to compare it.
+    /// Checks that kernels which are to be learned or compared are covariances of a Gaussian process.
     fn check_learned_kernels(&self) -> Result<()> {
         let Some(kernel) = self.to_try().iter().find(|kernel| self.learns_kernel() && !kernel.is_covariance()) else {
             return Ok(());
         };
         let name = kernel.name();
-        let reason = "it is the covariance of no Gaussian process, by which kernels are learned and compared";
+        let reason = "this kernel is no covariance of a Gaussian process, and only covariances can be learned or compared";
         match self.kernel.learnt_rule().filter(|_| self.kernels.is_empty()) {
             Some(rule) => {
                 let expected = format!("scale, or a positive number: {reason}");
@@ -66,56 +67,57 @@ impl Rvm {
         }
     }
 
+    /// Checks what only models of classes have.
     fn check_classes(&self) -> Result<()> {
         if matches!(self.likelihood, Likelihood::Softmax(_)) {
             let (rule, scheme) = (self.multi_class, self.inference.name());
-            let expected = "auto or joint, or the likelihood bernoulli: under the softmax there is one model of all classes";
+            let expected = "auto or joint, or likelihood = bernoulli: the softmax is one model of all classes";
             let joint = matches!(rule, MultiClass::Auto | MultiClass::Joint);
             require(joint, || "multi_class".into(), rule.name(), expected)?;
-            let expected =
-                "search, sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
+            let expected = "search, sequential, mackay or em, or multi_class = one_vs_rest or one_vs_one: the scheme fits two classes at a time";
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
         self.check_class_precisions()
     }
 
+    /// Checks cross-validation and what predictions need.
     fn check_predictions(&self) -> Result<()> {
         let own = self.posterior != PosteriorRule::Averaged || self.inference.name() != Variational::NAME;
         let expected =
-            "auto or laplace, or the scheme search, sequential, mackay or em: the scheme variational has a posterior of its own";
+            "auto or laplace, or the scheme search, sequential, mackay or em: the scheme variational has its own posterior";
         require(own, || "posterior".into(), self.posterior.name(), expected)?;
         require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
-        let expected = "false: it is variances of regression with Gaussian noise that are calibrated";
+        let expected = "false: only variances of regression with Gaussian noise can be calibrated";
         require(gaussian || !self.calibrate, || "calibrate".into(), true, expected)?;
         require(self.keep_rows != Some(0), || "keep_rows".into(), 0, "at least 1 row, or null")?;
         let (healed, rows) = (self.variance == Some(Variance::Healed), self.keep_rows.is_some());
         let name = if healed { ("variance", "healed", "posterior") } else { ("keep_rows", "a number", "null") };
         let possible = gaussian && self.basis == Basis::Kernel;
-        let expected = format!("{}: a basis function at a new row needs Gaussian noise and a kernel of this crate", name.2);
+        let expected = format!("{}, or Gaussian noise and a built-in kernel, which healed variances need", name.2);
         require(possible || !(healed || rows), || name.0.into(), name.1, &expected)
     }
 
+    /// Checks which basis functions are candidates.
     fn check_candidates(&self) -> Result<()> {
         if let Dictionary::Size(size) = self.dictionary {
             let name = || "dictionary".into();
             require(size >= 1, name, size, "a whole number of at least 1, \"all\" or \"auto\"")?;
-            let expected = "all or auto: of a given design matrix, every column is a candidate";
+            let expected = "all or auto: every column of a given design matrix is a candidate";
             require(self.basis == Basis::Kernel, name, size, expected)?;
         }
         let most = self.inference.as_dyn().most_columns(self.likelihood.as_dyn().constant_curvature());
         let small = matches!(self.dictionary, Dictionary::Size(size) if most.is_some_and(|most| size < most));
-        let expected = "0, or the scheme search and a dictionary of a given size of rows, less than 1000 (500 for classes)";
+        let expected = "0, or the scheme search and a dictionary size below 1000 (500 for classes)";
         let rows = !matches!(self.landmarks, Landmarks::Given(_));
         require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
         if self.centres == CentreRule::Learned {
             let name = || "centres".into();
-            let expected =
-                "fixed, or neither cv, calibrate nor sparsity = cv: centres that have seen all rows tell nothing of new ones";
+            let expected = "fixed, or no cv, calibrate or sparsity = cv: learned centres have seen the rows that are held out";
             require(!self.validates(), name, "learned", expected)?;
-            require(self.basis == Basis::Kernel, name, "learned", "fixed: columns of a design matrix have no centres")?;
-            require(rows, name, "learned", "fixed: the landmarks are given")?;
-            require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks are moved or replaced, not both")?;
+            require(self.basis == Basis::Kernel, name, "learned", "fixed: the columns of a design matrix have no centres")?;
+            require(rows, name, "learned", "fixed, or landmarks that are not given")?;
+            require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks can be moved or replaced, not both")?;
             for kernel in self.to_try() {
                 let expected = format!("fixed: the kernel {} has no gradient in its centres", kernel.name());
                 require(kernel.moves_centres(), name, "learned", &expected)?;
@@ -124,54 +126,62 @@ impl Rvm {
         Ok(())
     }
 
+    /// Checks where each class may have its own precisions.
     fn check_class_precisions(&self) -> Result<()> {
         let asked = self.class_precisions == ClassPrecisions::PerClass;
         let check = |good: bool, expected: &str| {
             require(good || !asked, || "class_precisions".into(), self.class_precisions.name(), expected)
         };
-        let expected = "shared: only classes can have precisions of their own";
+        let expected = "shared, or a likelihood for classes";
         check(self.likelihood.is_for_classes(), expected)?;
         let joint = matches!(self.multi_class_rule(), MultiClass::Auto | MultiClass::Joint);
-        check(joint, "shared, or multi_class = joint: models of two classes each have their own already")?;
+        check(joint, "shared, or multi_class = joint: separate models of two classes always have their own precisions")?;
         let flat = !self.sparsity.is_asked() && self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
-        check(flat, "shared, or neither sparsity nor hyperpriors: it is weights that leave a model then, not kernels")
+        check(flat, "shared, or sparsity = 0 and no hyperpriors, which apply to whole kernels")
     }
 
-    /// Checks the parameters where statistics are to be kept.
+    /// Checks the parameters of a model that keeps its sufficient statistics.
     fn check_statistics(&self) -> Result<()> {
         if !self.keep_statistics {
             return Ok(());
         }
         let named = || "keep_statistics".to_string();
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
-        let expected = "false: sums over rows say all of them in regression with Gaussian noise";
+        let expected = "false: only regression with Gaussian noise has sufficient statistics";
         require(gaussian, named, true, expected)?;
         let sized = matches!(self.dictionary, Dictionary::Size(_)) || matches!(self.landmarks, Landmarks::Given(_));
-        let expected = "false, or a kernel and a dictionary of a given size, or given landmarks: sums are kept at these";
+        let expected = "false, or a kernel with a dictionary size or given landmarks, whose statistics are kept";
         require(sized && self.basis == Basis::Kernel, named, true, expected)?;
-        let expected = "false, or landmarks that stay: neither refresh nor centres = learned";
+        let expected = "false, or refresh = 0 and centres = fixed: statistics belong to fixed landmarks";
         require(self.refresh == 0 && self.centres == CentreRule::Fixed, named, true, expected)
     }
 
-    /// Refuses what is not known of targets of several outputs.
+    /// Checks the parameters for targets of several outputs.
+    ///
+    /// # Errors
+    /// Returns [`Error::Parameter`](crate::Error::Parameter) for the scheme `variational`, hyperpriors on weights, and kept statistics.
     pub(crate) fn check_several_outputs(&self, outputs: usize) -> Result<()> {
         let scheme = self.inference.name();
-        let expected = format!("search, sequential, mackay or em for {outputs} outputs at once");
+        let expected = format!("search, sequential, mackay or em: the scheme fits one output, found {outputs}");
         require(scheme != Variational::NAME, || "inference".into(), scheme, &expected)?;
         let Hyperpriors { a, b, .. } = self.inference.as_dyn().hyperpriors();
         for (letter, value) in [("a", a), ("b", b)] {
-            let expected = format!("0: the precisions of {outputs} outputs are relative to those of their noise");
+            let expected = format!("0 for {outputs} outputs, whose weight precisions are relative to noise precisions");
             require(value == 0.0, || format!("inference.{scheme}.hyperpriors.{letter}"), value, &expected)?;
         }
-        let expected = format!("false: sums are kept for one output, not for {outputs}");
+        let expected = format!("false: statistics can be kept for one output, found {outputs}");
         require(!self.keep_statistics, || "keep_statistics".into(), true, &expected)
     }
 
+    /// Checks the parameters of a fit with a precision for each weight to rows in blocks.
+    ///
+    /// # Errors
+    /// Returns [`Error::Parameter`](crate::Error::Parameter) for whatever needs all rows in memory.
     pub(crate) fn check_in_blocks(&self) -> Result<()> {
         let check = |good: bool, name: &str, found: &str, expected: &str| {
-            require(good, || name.into(), found, &format!("{expected}: rows in blocks are not at hand"))
+            require(good, || name.into(), found, &format!("{expected}, for rows in blocks"))
         };
-        self.refuse_process("rows that are read in blocks: regression on labels needs all of them")?;
+        self.refuse_process("rows in blocks: regression on labels needs all rows in memory")?;
         let name = self.likelihood.name();
         let expected = "bernoulli or softmax (regression has Statistics)";
         check(self.likelihood.is_for_classes(), "likelihood", name, expected)?;
@@ -182,7 +192,7 @@ impl Rvm {
         check(joint, "multi_class", self.multi_class.name(), "auto or joint")?;
         let shared = self.class_precisions == ClassPrecisions::Shared;
         check(shared, "class_precisions", self.class_precisions.name(), "shared")?;
-        check(!self.needs_rows(), "cv", "on", "neither cv, nor a kernel or centres to be learnt, nor rows to keep")?;
+        check(!self.needs_rows(), "cv", "on", "no cv, no kernel or centres to be learned, and no rows to keep")?;
         check(self.refresh == 0, "refresh", &self.refresh.to_string(), "0")?;
         check(self.basis == Basis::Kernel, "basis", "given", "kernel")?;
         let given = matches!(self.landmarks, Landmarks::Given(_));
@@ -193,65 +203,63 @@ impl Rvm {
     }
 }
 
-/// Mean divergence of class probabilities in nats for each function of the classes: held-out log losses are 0.002 to 0.01 above those of all rows; of 0.01 two
-/// thirds as many centres lose as much again, of 0.002 a third more lose half.
+/// Default of [`Rvm::residual`] for classes: mean divergence of the class probabilities from those of all rows, in nats for each of the C - 1
+/// functions. Held-out log losses are then 0.002 to 0.01 nats higher. 0.01 needs two thirds of the centres and loses twice as much; 0.002
+/// needs a third more centres and loses half.
 const CLASS_RESIDUAL: f64 = 0.005;
-/// What the prior may leave, over the noise: 0.02 nats are lost to a process on all rows; of 0.1, a third of that with a third more
-/// centres.
+/// Default of [`Rvm::residual`] for regression: mean residual variance of the prior at the rows over the noise variance. Predictions lose 0.02
+/// nats to a process on all rows. 0.1 needs a third more centres and loses a third of that.
 const RESIDUAL: f64 = 0.3;
 
 impl Rvm {
-    /// What the settings are to be for a process prior; `None` where they are.
+    /// Returns the first setting that a process prior cannot be combined with, and the reason; `None` if there is none.
     pub(crate) fn without_process(&self) -> Option<String> {
         let kernel = self.to_try().iter().find(|kernel| !kernel.is_covariance());
         let classes = self.likelihood.is_for_classes();
         let unless = [
             (
                 !matches!(self.likelihood, Likelihood::Gaussian(_)) && !classes,
-                format!(
-                    "likelihood = {}: the process prior is for regression with Gaussian noise and for classes",
-                    self.likelihood.name()
-                ),
+                format!("likelihood = {}: it is for regression with Gaussian noise, and for classes", self.likelihood.name()),
             ),
             (self.basis == Basis::Given, "basis = given: columns of a design matrix have no covariance between rows".into()),
             (
                 kernel.is_some(),
-                format!("kernel = {}: it is the covariance of no process", kernel.map_or("", |kernel| kernel.name())),
+                format!("kernel = {}: it is no covariance of a Gaussian process", kernel.map_or("", |kernel| kernel.name())),
             ),
             (
                 self.variance == Some(Variance::Healed),
-                "variance = healed: that of a process grows away from the data by itself".into(),
+                "variance = healed: the variance of a process grows away from the data by itself".into(),
             ),
-            (self.keep_rows.is_some(), "keep_rows: the variance of a process needs no rows".into()),
-            (self.keep_statistics, "keep_statistics: sums over rows do not give the posterior under a process prior".into()),
-            (self.centres == CentreRule::Learned, "centres = learned: a process prior has centres at rows".into()),
-            (
-                self.posterior == PosteriorRule::Averaged && !classes,
-                "posterior = averaged: it is exact under a process prior".into(),
-            ),
+            (self.keep_rows.is_some(), "keep_rows: the variance of a process needs no training rows".into()),
+            (self.keep_statistics, "keep_statistics: the statistics do not determine the posterior under a process prior".into()),
+            (self.centres == CentreRule::Learned, "centres = learned: the centres of a process prior are rows".into()),
+            (self.posterior == PosteriorRule::Averaged && !classes, "posterior = averaged: the posterior is exact".into()),
             (
                 self.inference.name() == Variational::NAME,
                 "inference = variational: that scheme has a distribution over precisions".into(),
             ),
             (
                 classes && self.posterior != PosteriorRule::Auto,
-                format!("posterior = {}: regression on labels has no posterior of the weights", self.posterior.name()),
+                format!("posterior = {}: classes are learned by regression on labels", self.posterior.name()),
             ),
             (
                 classes && !matches!(self.inference, Inference::Search(_)),
-                format!("inference = {}: regression on labels learns no precisions", self.inference.name()),
+                format!("inference = {}: classes are learned by regression on labels", self.inference.name()),
             ),
             (
                 classes && self.class_precisions == ClassPrecisions::PerClass,
-                "class_precisions = per_class: regression on labels learns no precisions".into(),
+                "class_precisions = per_class: classes are learned by regression on labels".into(),
             ),
-            (classes && self.chooses_sparsity(), "sparsity = cv: regression on labels has no search".into()),
-            (classes && !self.bias, "bias = false: regression on labels has a constant".into()),
+            (
+                classes && self.chooses_sparsity(),
+                "sparsity = cv: classes are learned by regression on labels, without a search".into(),
+            ),
+            (classes && !self.bias, "bias = false: regression on labels always has a constant".into()),
         ];
         unless.into_iter().find(|(found, _)| *found).map(|(_, reason)| reason)
     }
 
-    /// Checks the parameters of the prior.
+    /// Checks the prior of the weights.
     pub(super) fn check_weight_prior(&self) -> Result<()> {
         let residual = self.most_residual();
         let good = residual.is_finite() && residual > 0.0;
@@ -262,19 +270,20 @@ impl Rvm {
         }
     }
 
-    /// [`Rvm::residual`], or its default.
+    /// Returns [`Rvm::residual`] or its default.
     pub(crate) fn most_residual(&self) -> f64 {
         self.residual.unwrap_or(if self.likelihood.is_for_classes() { CLASS_RESIDUAL } else { RESIDUAL })
     }
 
-    /// The error that a process prior cannot be combined with something.
+    /// Returns the error that `weight_prior = process` cannot be combined with what `reason` names; no error for another prior.
     pub(crate) fn refuse_process(&self, reason: &str) -> Result<()> {
-        let expected = format!("ard; process cannot be combined with {reason}");
+        let expected = format!("ard or auto: process cannot be combined with {reason}");
         require(self.weight_prior != WeightPrior::Process, || "weight_prior".into(), self.weight_prior.name(), &expected)
     }
 
-    /// Whether a fit to rows that are not held has the process prior, [`Rvm::fit_rows`], [`Rvm::fit_blocks_with_sample`]: `process` is
-    /// asked for, or it is `auto` and nothing is asked of the search, of a linear spline, or of the rows, that needs another prior.
+    /// Returns true if a fit to rows that are not in memory ([`Rvm::fit_rows`], [`Rvm::fit_blocks_with_sample`]) has the process prior.
+    /// This is so for `weight_prior = process`. It is so for `auto` unless a setting of the search, a linear spline or
+    /// cross-validation needs another prior.
     pub fn has_process_in_blocks(&self) -> bool {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
         let auto = self.has_no_search_settings() && !spline && !self.validates() && self.without_process().is_none();
@@ -285,7 +294,7 @@ impl Rvm {
         }
     }
 
-    /// Whether nothing is asked of the search, which large tables do without under a process prior.
+    /// Returns true if all settings of the search are the defaults. Large tables are then fitted without a search.
     pub(crate) fn has_no_search_settings(&self) -> bool {
         let plain = self.inference == Inference::Search(Search::default());
         plain && self.refresh == 0 && !self.sparsity.is_asked()
