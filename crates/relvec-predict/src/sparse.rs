@@ -16,7 +16,7 @@ const WHAT: &str = "sparse rows";
 /// ```
 /// use relvec_predict::SparseRows;
 ///
-/// [[0, 0.5, 0], [2, 0, 1]]; the entries of the second row may be in any order.
+/// // [[0, 0.5, 0], [2, 0, 1]]; the entries of the second row may be in any order.
 /// let rows = SparseRows::new(vec![0, 1, 3], vec![1, 2, 0], vec![0.5, 1.0, 2.0], 3)?;
 /// assert_eq!(rows.to_dense().row(1).to_vec(), [2.0, 0.0, 1.0]);
 /// # Ok::<(), relvec_predict::Error>(())

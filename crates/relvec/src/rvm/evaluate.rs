@@ -1,4 +1,4 @@
-//! Everything about a model at given precisions: evidence, gradients, and what every column would gain.
+//! Evaluation of a model at given precisions: evidence, its gradients, and the gain of every column.
 
 use ndarray::ArrayView2;
 
@@ -21,11 +21,11 @@ use crate::rvm::settings::scheme::Hyperparameters;
 use crate::targets::Targets;
 
 impl Rvm {
-    /// Evaluates a model of rows `x`, `[N, D]`, at given precisions instead of learning them: posterior, log evidence, its
-    /// gradients, and the gain of the best action on every column.
+    /// Evaluates a model of rows `x`, `[N, D]`, at given precisions: posterior, log evidence, its gradients, and the
+    /// gain of the best action on every column.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; and precisions that do not fit the rows.
+    /// Returns the errors of [`Rvm::fit`], and an error for precisions that do not match the rows.
     pub fn evaluate(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
         self.check()?;
         match self.several(targets)? {
@@ -123,12 +123,12 @@ mod tests {
     use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
     use crate::statistics::Statistics;
 
-    /// What a regime says at given precisions, on columns of unit norm, by the user's rows.
+    /// Results of one way of computing at given precisions, for columns of unit norm, by the user's rows.
     struct Judged {
         log_evidence: f64,
         s: Vec<f64>,
         q: Vec<f64>,
-        /// phi'B phi of each column, and |r| of the slopes r of the log-likelihoods.
+        /// phi'B phi of each column, and the norm |r| of the gradient r of the log-likelihoods.
         square: Vec<f64>,
         residual: Option<f64>,
     }
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// The evidence to 1e-9, S of every candidate to 1e-9 of phi'B phi, and Q to 1e-9 of |phi| |r|.
+    /// Compares the evidence to 1e-9, S of every candidate to 1e-9 of phi'B phi, and Q to 1e-9 of |phi| |r|.
     fn agree(name: &str, got: &Judged, expected: &Judged) {
         let off = (got.log_evidence - expected.log_evidence).abs();
         assert!(off < 1e-9 * expected.log_evidence.abs(), "{name}: {} {}", got.log_evidence, expected.log_evidence);
@@ -169,10 +169,11 @@ mod tests {
         }
     }
 
-    /// The evidence, and S and Q of every candidate, do not depend on what is stored, made again or given.
+    /// The evidence, and S and Q of every candidate, do not depend on whether columns are stored, recomputed or given.
     #[test]
     fn regimes_agree_at_given_precisions() {
-        // Phi of the former is little: it may be kept beside G. Some of its rows share their inputs, so that G is smaller.
+        // Phi of the former is small and may be stored beside G. Some of its rows share their inputs, so that G is
+        // smaller.
         for (n, shared) in [(1400, 40), (1500, 0)] {
             let mut random = rand_pcg::Pcg64::seed_from_u64(1);
             let mut x = Array2::from_shape_simple_fn((n, 10), || random.random_range(0.0..1.0f64));
@@ -185,7 +186,7 @@ mod tests {
             let t: Array1<f64> = f.mapv(|f| f + random.random_range(-2.0..2.0));
             let mut labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 10.0)).collect();
             let mut kinds: Vec<usize> = t.iter().map(|t| (t / 6.0).clamp(0.0, 2.0) as usize).collect();
-            // Of the same class they would be merged.
+            // Equal rows of the same class would be merged.
             for k in 0..shared {
                 (labels[n - 1 - k], kinds[n - 1 - k]) = (1 - labels[k], (kinds[k] + 1) % 3);
             }
@@ -222,11 +223,11 @@ mod tests {
                     ..Rvm::tipping2001()
                 };
                 let given = || Landmarks::Given(Centres(x.clone()));
-                // Four times what G takes, and Phi: so much memory just holds it.
+                // Four times the size of G, and Phi: this limit is just enough.
                 let (rows, columns) = (n as u64, (n - shared + 1) as u64);
                 let (gram, phi) = (32 * columns * columns, 32 * rows * columns);
                 let (ample, scarce) = (1 << 31, 20_000_000);
-                // What is stored where the curvature is constant: G, Phi.
+                // For a constant Hessian, G and Phi are stored.
                 let regimes = if shared > 0 {
                     assert!(gram < phi && phi / 4 <= 1 << 24);
                     vec![

@@ -22,22 +22,23 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets, check_present};
 
 impl Rvm {
-    /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
+    /// Fits a model to rows `x`, [N, D], and `targets`. With [`Basis::Given`], `x` is a design matrix, [N, P].
     ///
     /// # Errors
-    /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows,
-    /// targets that do not suit the likelihood, too little memory. Not converging is no error: see
-    /// [`Report::status`].
+    /// Returns an error for parameters out of range, shapes that do not match, values that are not finite, too few
+    /// rows, targets that do not suit the likelihood, and too little memory. A fit that does not converge is no error,
+    /// see [`Report::status`].
     pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, Report)> {
         self.fit_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// Fits rows `x`, `[N, D]`, as [`Rvm::fit`] does, under control: `observer` is called after each iteration, on a thread of
-    /// the fit's own pool, and may end the fit; a valid model results. Another thread may end it by `interrupt`, which is an
-    /// error.
+    /// Fits a model to rows `x`, `[N, D]`, as [`Rvm::fit`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; and [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Returns the errors of [`Rvm::fit`], and [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn fit_with(
         &self,
         x: ArrayView2<f64>,
@@ -55,21 +56,21 @@ impl Rvm {
             return self.joint().fit_with(x, targets, observer, interrupt);
         }
         if self.validates() {
-            let reason = "cross-validation is not available where several models vote; multi_class = joint has it";
+            let reason = "cross-validation requires multi_class = joint";
             return Err(self.no_validation(reason));
         }
         targets.check_rows(x)?;
         targets.refuse_given("a classifier")?;
         let weights = targets.checked_weights()?;
         check_present(labels, count, weights.as_deref())?;
-        let expected = "fixed, or multi_class = joint: where several models vote each would move them elsewhere";
+        let expected = "fixed, or multi_class = joint: separate models of two classes cannot share learned centres";
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", expected)?;
         let start = Instant::now();
-        self.refuse_process(&format!("multi_class = {}: regression on labels has one model of all classes", rule.name()))?;
+        self.refuse_process(&format!("multi_class = {}: regression on labels is one model of all classes", rule.name()))?;
         let mut own = Rvm { multi_class: rule, weight_prior: WeightPrior::Ard, ..self.clone() };
         let mut kernel_search = None;
         if self.basis == Basis::Kernel {
-            // One kernel for all members, by the rows of all classes.
+            // All binary models share one kernel, which is learned from the rows of all classes.
             let interrupt = interrupt.for_one_fit(self.deadline(start));
             let settled = self.pool()?.install(|| {
                 let (joint, plain) = (own.joint(), own.joint().with_stand_in());
@@ -100,7 +101,7 @@ fn run(
     let plain = rvm.with_stand_in();
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
     let Choice { kernel, search: kernel_search, learned } = match rvm.likelihood.as_dyn().scale_mixture() {
-        // By rows that count for what they do in a fit with the kernel that learning begins from.
+        // A fit with the initial kernel tells the weights of the rows, by which outliers count less.
         Some(mixture) if rvm.learns_kernel() && !training.repairs.constant_target => {
             let mut quiet = silent;
             let (model, _) =
@@ -127,21 +128,22 @@ fn run(
     Ok((model, Report { kernel_search, ..report }))
 }
 
-/// The share of time_limit in which a kernel is learned: without centres and weights a kernel is no model.
+/// Share of the time limit for learning the kernel. The rest is for centres and weights, without which there is no
+/// model.
 const LEARNING: f64 = 0.5;
 
-/// The interrupt of a fit while its kernel is learned.
+/// Returns the interrupt that is in force while the kernel is learned.
 pub(super) fn for_learning(rvm: &Rvm, interrupt: &Interrupt, start: Instant) -> Interrupt {
     let share = Rvm { time_limit: rvm.time_limit.map(|limit| LEARNING * limit), ..rvm.clone() };
     interrupt.for_one_fit(share.deadline(start))
 }
 
-/// What models are compared by: the log evidence, and the log prior of the kernels.
+/// Returns the objective by which models are compared, in nats: log evidence plus log prior of the kernels.
 fn objective(rvm: &Rvm, model: &Model) -> f64 {
     model.log_evidence.unwrap_or(f64::NEG_INFINITY) - rvm.nats() * model.relevance.len() as f64
 }
 
-/// The better of the fit to `training` and one whose centres the gradient has moved.
+/// Returns the better of the model `fixed` and of a model with learned centres.
 fn with_moved_centres(
     rvm: &Rvm,
     training: &TrainingSet,
@@ -165,7 +167,7 @@ fn with_moved_centres(
             seconds,
         })
     };
-    // Learnt centres have precisions.
+    // The weights of learned centres have their own precisions.
     let own = Rvm { kernel: moved.kernel.clone(), weight_prior: WeightPrior::Ard, ..rvm.without_dictionary() };
     let training = training.with_centres(&own, &moved.kernel, moved.centres.clone());
     let (model, report) = single_fit::learn(&own, &training, None, None, &mut FitDriver::of(&own, observer, interrupt, start))?;
@@ -179,29 +181,32 @@ fn with_moved_centres(
 }
 
 impl Rvm {
-    /// Fits rows that are read in blocks. Memory does not grow with the rows.
+    /// Fits a model to rows that are read in blocks. Memory does not grow with the number of rows.
     ///
-    /// Under a process prior this is [`Rvm::fit_rows`], all blocks being one part of the rows: a few passes over them.
+    /// Under a process prior this is [`Rvm::fit_rows`] with all blocks as one part, which takes a few passes over the
+    /// rows.
     ///
-    /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search) the rows are of classes, and are read about
-    /// as often as Newton's method, and the search, look at all of them. Memory grows with the blocks and with the landmarks. The
-    /// landmarks are given, the kernel's parameters numbers; the relevance of the model counts the landmarks. Equal rows
-    /// are not merged, so models are those of [`Rvm::fit`] up to rounding, and to where rounding leads a search.
+    /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search), only classes can be fitted.
+    /// Each step of Newton's method and each candidate evaluation is a pass over the rows. Memory grows with the size
+    /// of a block and with the number of landmarks. Landmarks and kernel must be given, and the relevance vectors of
+    /// the model are indices of the landmarks. Equal rows are not merged. Therefore models equal those of [`Rvm::fit`]
+    /// only up to rounding, which may change the course of a search.
     ///
     /// # Errors
-    /// As [`Rvm::fit`] and [`Rvm::fit_rows`]; with precisions another likelihood than Bernoulli or softmax, the scheme `variational`,
-    /// models of two classes that vote, weights of classes with precisions of their own, and whatever needs rows beside the sums over
-    /// them; rows that change between passes.
+    /// Returns the errors of [`Rvm::fit`] and [`Rvm::fit_rows`]. With a precision for each weight, also returns an
+    /// error for likelihoods other than Bernoulli and softmax, the scheme `variational`, one-vs-rest and one-vs-one,
+    /// per-class precisions, whatever needs the rows themselves, and rows that change between passes.
     pub fn fit_blocks(&self, blocks: &dyn Blocks) -> Result<(Model, Report)> {
         self.fit_blocks_with(blocks, &mut silent, &Interrupt::default())
     }
 
-    /// [`Rvm::fit_blocks`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
-    /// and may end the fit; a valid model results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Fits as [`Rvm::fit_blocks`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
     ///
     /// # Errors
-    /// As [`Rvm::fit_blocks`]; and [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Returns the errors of [`Rvm::fit_blocks`], and [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn fit_blocks_with(
         &self,
         blocks: &dyn Blocks,

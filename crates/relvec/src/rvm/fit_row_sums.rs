@@ -1,4 +1,5 @@
-//! Regression with a precision for each weight on rows that somebody else holds: by statistics of them at landmarks of a sample.
+//! Regression with a precision for each weight on rows that are not in memory: from their sufficient statistics at
+//! landmarks of a sample.
 
 use ndarray::Axis;
 
@@ -12,8 +13,8 @@ use crate::rvm::settings::rules::CentreRule;
 use crate::rvm::settings::rvm::Rvm;
 
 impl Rvm {
-    /// The fit to statistics of all rows. Kernel and landmarks are those of the sample, which the relevance of the model counts; or
-    /// given landmarks.
+    /// Fits the sufficient statistics of all rows. Kernel and landmarks are those of the sample, or the landmarks are
+    /// given. The relevance vectors of the model are indices of the sample or of the given landmarks.
     pub(super) fn fit_statistics_of(
         &self,
         surveyed: &Surveyed,
@@ -51,7 +52,7 @@ impl Rvm {
                 (different, firsts)
             }
             chosen => {
-                // Not all of up to 10,000 rows: the sample has more than that to choose from.
+                // The sample has more than 10,000 rows, so that the rule `all` does not apply.
                 let size = Dictionary::Size(self.dictionary.size(usize::MAX));
                 let candidates = self.pool()?.install(|| chosen.pick(surveyed.x.view(), size, &kernel, self.seed));
                 (surveyed.x.select(Axis(0), &candidates), candidates)

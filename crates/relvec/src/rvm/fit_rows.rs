@@ -1,4 +1,4 @@
-//! Fits to rows that somebody else holds: in files, in parts, on other machines.
+//! Fits to rows that are not in memory: in files, in parts, or on other machines.
 
 use std::time::Instant;
 
@@ -23,18 +23,19 @@ use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets, Values};
 
-/// Rows of the sample that kernel, centres, amplitude and noise are learned from: the kernel is learned from 4,000 of them at most, and
-/// centres are 1,500 at most. They fit into any memory.
+/// Number of rows of the sample from which kernel, centres, amplitude and noise are learned. The kernel needs at most
+/// 4,000 of them, and there are at most 1,500 centres. The sample fits into any memory.
 const SAMPLE: usize = 20_000;
 
-/// What a fit to rows that it does not hold has to be told about them.
+/// Description of rows that are not in memory, for a fit to them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPlan {
-    /// How many classes there are; `None` for real targets.
+    /// Number of classes; `None` for real targets.
     pub classes: Option<usize>,
-    /// Whether features are standardised, by moments of all rows. The model does the same to new rows.
+    /// True if features are standardised by the moments of all rows. The model standardises new rows in the same way.
     pub standardize: bool,
-    /// Different rows in the sample from which everything but the weights is learned, >= 2. A table of no more rows is fitted in memory.
+    /// Number of distinct rows, >= 2, of the sample from which all but the weights is learned. If there are no more
+    /// rows, they are fitted in memory.
     pub sample: usize,
 }
 
@@ -45,28 +46,35 @@ impl Default for RowPlan {
 }
 
 impl Rvm {
-    /// Fits rows that answer queries, under a process prior. A first pass draws a sample of different rows that does not depend
-    /// on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
-    /// (M87): at most three more passes in regression, and up to nine for classes. A fit to equal parts repeats bit for bit. The
-    /// relevance of the model counts the rows part after part, or given landmarks. Equal rows are not merged.
+    /// Fits a model to rows of a source that answers queries.
     ///
-    /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes: the sample tells
-    /// kernel and landmarks, and [`Statistics`](crate::Statistics) of all rows the rest. If the sample holds all rows, the fit is that of
-    /// [`Rvm::fit`] to them.
+    /// A first pass draws a sample of distinct rows, which does not depend on the partition of the rows. Kernel,
+    /// centres, amplitude and noise are learned from the sample. Under a process prior, sums over all rows then give
+    /// the weights, (M72), (M87). That takes at most three more passes in regression, and up to nine for classes. With
+    /// the same parts the result has the same bits.
+    ///
+    /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes:
+    /// kernel and landmarks are learned from the sample, and precisions from the [`Statistics`](crate::Statistics) of
+    /// all rows. If the sample contains all rows, the fit is [`Rvm::fit`].
+    ///
+    /// The relevance vectors of the model are indices of rows, counted part after part, or of given landmarks. Equal
+    /// rows are not merged.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; if the sample does not hold all rows, whatever has no process prior or needs the rows themselves; errors of the
-    /// source; parts that are missing, are there twice, or change between passes.
+    /// Returns the errors of [`Rvm::fit`] and of the source, and an error for parts that are missing, occur twice or
+    /// change between passes. If the sample does not contain all rows, also returns an error for settings that exclude
+    /// a process prior or need the rows themselves.
     pub fn fit_rows(&self, rows: &dyn RowSource, plan: &RowPlan) -> Result<(Model, Report)> {
         self.fit_rows_with(rows, plan, &mut silent, &Interrupt::default())
     }
 
-    /// [`Rvm::fit_rows`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
-    /// and may end the fit; a valid model results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Fits as [`Rvm::fit_rows`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
     ///
     /// # Errors
-    /// As [`Rvm::fit_rows`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Rvm::fit_rows`], and [`Error::Interrupted`].
     pub fn fit_rows_with(
         &self,
         rows: &dyn RowSource,
@@ -88,7 +96,7 @@ impl Rvm {
         let (n_rows, unused) = surveyed.rows();
         let numbers = surveyed.numbers();
         let own = match (&self.landmarks, &surveyed.scaling) {
-            // Given landmarks are in the units of the rows.
+            // Given landmarks are in the units of the rows, before standardisation.
             (Landmarks::Given(Centres(centres)), Some(scaling)) if centres.ncols() == surveyed.x.ncols() => {
                 &Rvm { landmarks: Landmarks::Given(Centres(scaling.apply(centres.view()))), ..self.clone() }
             }
@@ -121,13 +129,13 @@ impl Rvm {
         Ok((model, report))
     }
 
-    /// Whether rows in parts are fitted with a precision for each weight, by statistics of them.
+    /// Returns true if rows in parts are fitted with a precision for each weight, from their sufficient statistics.
     fn has_precisions_in_parts(&self) -> bool {
         let asked = self.weight_prior != WeightPrior::Process && !self.has_process_in_blocks();
         asked && matches!(self.likelihood, Likelihood::Gaussian(_))
     }
 
-    /// [`Rvm::fit_rows`] to all blocks, one part of the rows.
+    /// Fits as [`Rvm::fit_rows`] does, with all blocks as one part of the rows.
     pub(super) fn fit_blocks_by_queries(
         &self,
         blocks: &dyn Blocks,
@@ -136,7 +144,7 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
         let (features, classes) = first_block(blocks)?;
-        // Bytes of a row of the sample: as it is drawn, sorted, scaled and of the training set, with the vectors of that.
+        // Bytes for each row of the sample: drawn, sorted, scaled, and in the training set with its vectors.
         let bytes = 8 * (4 * features + 28 + 12 * classes.unwrap_or(1)) as u64;
         let room = usize::try_from(self.memory_allowed() / 2 / bytes).unwrap_or(SAMPLE);
         let plan = RowPlan { classes, standardize: false, sample: SAMPLE.min(room).max(2) };
@@ -144,15 +152,17 @@ impl Rvm {
         self.fit_rows_with(&InPasses { blocks, interrupt: interrupt.clone() }, &plan, observer, &interrupt)
     }
 
-    /// Fits rows that are read in blocks, under a process prior. Kernel, centres, amplitude and noise are those of a sample: rows
-    /// `x`, `[S, D]`, and their `targets`, drawn at random from all. A pass over the blocks sums what the weights depend on,
-    /// (M72), (M87); others follow if the centres leave much of the prior, where rounding needs it, and for classes. Memory grows
-    /// with the sample, a block and the centres. The relevance of the model counts the rows of the sample, or given landmarks.
-    /// Equal rows are not merged.
+    /// Fits a model with a process prior to rows that are read in blocks, given a sample of them.
+    ///
+    /// Kernel, centres, amplitude and noise are learned from the sample: rows `x`, `[S, D]`, and their `targets`, drawn
+    /// at random from all rows. A pass over the blocks sums what the weights depend on, (M72), (M87). Further passes
+    /// follow for classes, if the centres leave much of the prior, and if rounding requires it. Memory grows with the
+    /// sample, a block and the number of centres. The relevance vectors of the model are indices of rows of the sample,
+    /// or of given landmarks. Equal rows are not merged.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; another likelihood than Gaussian or one of classes, another prior than that of a process, cross-validation;
-    /// blocks unlike the sample, or that change between passes.
+    /// Returns the errors of [`Rvm::fit`], and an error for likelihoods other than Gaussian and those of classes, for
+    /// other priors, for cross-validation, and for blocks that differ from the sample or change between passes.
     pub fn fit_blocks_with_sample(
         &self,
         x: ArrayView2<f64>,
@@ -174,7 +184,7 @@ impl Rvm {
         Ok((Model { class_frequencies, ..model }, report))
     }
 
-    /// Fits a sample of rows, `[N, D]`, and uses the sums over all of them that `ask` gets.
+    /// Fits a sample of rows, `[N, D]`, with the sums over all rows that `ask` returns.
     fn fit_sampled<'a>(
         &self,
         (x, targets): (ArrayView2<f64>, &Targets),
@@ -225,7 +235,7 @@ impl Rvm {
     }
 }
 
-/// Features, and the number of classes if there are any, of the first block that has rows.
+/// Returns the number of features, and of classes if there are any, of the first block that has rows.
 fn first_block(blocks: &dyn Blocks) -> Result<(usize, Option<usize>)> {
     let mut found = None;
     let passed = blocks.pass(&mut |x, targets| {
@@ -234,7 +244,7 @@ fn first_block(blocks: &dyn Blocks) -> Result<(usize, Option<usize>)> {
             _ => None,
         };
         found = Some((x.ncols(), classes));
-        // Ends the pass; the blocks report it as it is.
+        // The error ends the pass, and the blocks return it unchanged.
         if x.nrows() > 0 { Err(Error::Interrupted) } else { Ok(()) }
     });
     match (found, passed) {
@@ -244,7 +254,7 @@ fn first_block(blocks: &dyn Blocks) -> Result<(usize, Option<usize>)> {
     }
 }
 
-/// Calls the rows of a sample by their numbers among all rows.
+/// Replaces indices of rows of the sample by their indices among all rows.
 fn renumber(model: &mut Model, numbers: &[usize]) {
     let kept = model.statistics.iter_mut().flat_map(|kept| &mut kept.landmarks);
     let searched = model.process.iter_mut().flat_map(|process| &mut process.searched);

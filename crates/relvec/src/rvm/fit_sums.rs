@@ -1,5 +1,5 @@
-//! Fits to rows of which only sums are known, and models that grow: rows are added to the sums that a model keeps, and the search
-//! goes on from it.
+//! Fits to sufficient statistics, and incremental fits: rows are added to the statistics of a model, and the search
+//! continues from its precisions.
 
 use std::time::Instant;
 
@@ -23,21 +23,23 @@ use crate::statistics::Statistics;
 use crate::targets::Targets;
 
 impl Rvm {
-    /// Fits rows of which only the sums are known. The kernel, its centres and so the dictionary are those of the statistics; the
-    /// relevance of the model counts the centres.
+    /// Fits a model to sufficient statistics. Kernel and candidates are those of the statistics. The relevance vectors
+    /// of the model are indices of their centres.
     ///
     /// # Errors
-    /// Parameters out of range, another likelihood than Gaussian, fewer than 2 rows, too little memory.
+    /// Returns an error for parameters out of range, likelihoods other than Gaussian, fewer than 2 rows, and too little
+    /// memory.
     pub fn fit_statistics(&self, statistics: &Statistics) -> Result<(Model, Report)> {
         self.fit_statistics_with(statistics, &mut silent, &Interrupt::default())
     }
 
-    /// [`Rvm::fit_statistics`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
-    /// and may end the fit; a valid model results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Fits as [`Rvm::fit_statistics`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
     ///
     /// # Errors
-    /// As [`Rvm::fit_statistics`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Rvm::fit_statistics`], and [`Error::Interrupted`].
     pub fn fit_statistics_with(
         &self,
         statistics: &Statistics,
@@ -47,7 +49,7 @@ impl Rvm {
         self.fit_sums(statistics, None, observer, interrupt)
     }
 
-    /// Fits to sums over rows. `from`: a model of such sums that the search starts from, if there is one.
+    /// Fits a model to sums over rows. `from` is a model of such sums at which the search starts, if there is one.
     fn fit_sums(
         &self,
         statistics: &Statistics,
@@ -55,7 +57,7 @@ impl Rvm {
         observer: &mut Observer,
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
-        // What says where columns come from does not apply.
+        // The settings of the candidates do not apply.
         let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
         own.check()?;
         if own.validates() {
@@ -75,22 +77,26 @@ impl Rvm {
         })
     }
 
-    /// Adds rows to those that a model was learnt from, without the old ones: `x`, [N, D], as they are (the model
-    /// scales them if it does), and `targets` go into the sums that it keeps ([`Rvm::keep_statistics`]), and the
-    /// scheme `search` goes on from its precisions. The relevance of the new model counts as that of the old one does.
+    /// Adds rows to a fitted model without the old rows.
+    ///
+    /// Rows `x`, [N, D], in the user's units, and `targets` are added to the sufficient statistics that the model
+    /// stores ([`Rvm::keep_statistics`]). The scheme `search` then continues from the precisions of the model. The
+    /// relevance vectors of the new model have the indices of the old one.
     ///
     /// # Errors
-    /// A model without statistics, or with another kernel; rows of other features; as [`Rvm::fit_statistics`].
+    /// Returns the errors of [`Rvm::fit_statistics`], and an error for a model without statistics or with another
+    /// kernel, and for rows with other features.
     pub fn fit_more(&self, model: &Model, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, Report)> {
         self.fit_more_with(model, x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// Adds rows `x`, `[N, D]`, to a model as [`Rvm::fit_more`] does, under control: `observer` is called after each iteration,
-    /// on a thread of the fit's own pool, and may end the fit; a valid model results. Another thread may end it by `interrupt`,
-    /// which is an error.
+    /// Adds rows `x`, `[N, D]`, to a model as [`Rvm::fit_more`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
     ///
     /// # Errors
-    /// As [`Rvm::fit_more`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Rvm::fit_more`], and [`Error::Interrupted`].
     pub fn fit_more_with(
         &self,
         model: &Model,
@@ -113,7 +119,7 @@ impl Rvm {
         let place = |row: &usize| landmarks.iter().position(|own| own == row).ok_or_else(missing);
         let relevance = model.relevance.iter().map(place).collect::<Result<_>>()?;
         let start = Hyperparameters { relevance, ..Hyperparameters::of(model) };
-        // The other schemes begin with all columns: what has left the model would not come back.
+        // The other schemes start with all columns, and do not return a pruned column to the model.
         let start = matches!(self.inference, Inference::Search(_)).then_some(&start);
         let (grown, report) = self.fit_sums(&sums, start, observer, interrupt)?;
         let grown = Model {
@@ -127,11 +133,12 @@ impl Rvm {
         Ok((grown, report))
     }
 
-    /// These parameters, with a search that starts at the precisions of a model. The training rows of the model have to
-    /// come first in the table that is learned from next.
+    /// Returns these parameters with a search that starts at the precisions of `model`. The training rows of `model`
+    /// must be the first rows of the next training set.
     ///
     /// # Errors
-    /// Another scheme than `search`; a model with another kernel, with a process prior, or whose centres are no training rows.
+    /// Returns an error for schemes other than `search`, and for a model with another kernel, with a process prior, or
+    /// whose centres are no training rows.
     pub fn starting_from(&self, model: &Model) -> Result<Rvm> {
         let Inference::Search(scheme) = &self.inference else {
             let expected = "search: the other schemes do not begin at a model".into();

@@ -1,4 +1,4 @@
-//! The kernel alone: what a dense process learns of it, without a fit.
+//! Learning the kernel without a fit.
 
 use std::time::Instant;
 
@@ -15,46 +15,47 @@ use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Targets;
 
-/// A kernel learned from rows by a dense Gaussian process, a * kernel + constant + noise, (M67) to (M69).
+/// Kernel that a dense Gaussian process with covariance a * kernel + constant + noise has learned, (M67) to (M69).
 ///
-/// Inputs are in the user's units. The targets of the process are: real targets, in the user's units; of counts
-/// log((count + 1/2) / exposure). Classes are learned by regression on their labels, (M81): the parameters are those of the highest
-/// left-out log probability, (M82), and of amplitude and noise there is the ratio alone, at noise 1.
+/// All values are in the user's units. For real targets the process is fitted to the targets, and for counts to
+/// log((count + 1/2) / exposure). For classes it is a regression on labels, (M81): the parameters maximise the held-out
+/// log probability, (M82), and the amplitude is given for noise 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LearnedKernel {
-    /// The kernel of the highest posterior density, (M68); every parameter is a number, in the user's units of the features.
+    /// Kernel of the highest posterior density, (M68). Every parameter is a number.
     pub kernel: Kernel,
-    /// A copy of `kernel` that a fit searches with: its gamma is raised where the kernel is too wide for a sparse search, (M69).
+    /// Kernel that a sparse search uses: `kernel`, with a larger gamma if `kernel` is too wide for it, (M69).
     pub search_kernel: Kernel,
-    /// a of (M67), the prior variance of a function where the kernel is 1, in squared units of the targets, `[R]`: of each
-    /// output; of classes one number, over the noise.
+    /// Amplitude a of (M67): prior variance of the function at a kernel value of 1, in squared units of the targets,
+    /// `[R]` for R outputs. For classes it is one number, the ratio to the noise variance.
     pub amplitude: Vec<f64>,
-    /// s2 of (M67), in squared units of the targets, `[R]`. Where the noise variance of each row is known, their geometric mean;
-    /// of counts, that of a row is s2 / (count + 1/2).
+    /// Noise variance s2 of (M67), in squared units of the targets, `[R]`. If the noise variance of each row is known,
+    /// it is their geometric mean. For counts, the noise variance of a row is s2 / (count + 1/2).
     pub noise_variance: Vec<f64>,
-    /// log p(t) of (M67), in nats, of the rows that were learned from, all outputs together; of classes the left-out log
-    /// probability, (M82).
+    /// Log evidence log p(t) of (M67) of the rows that the kernel was learned from, in nats, summed over the outputs.
+    /// For classes it is the held-out log probability, (M82).
     pub log_evidence: f64,
-    /// Nats by which the process exceeds a constant with noise: the log posterior density less the log evidence of the constant,
-    /// (M69). Minus infinity where no feature varies.
+    /// Gain over a model that is a constant with noise, in nats: log posterior density of the process minus log
+    /// evidence of the constant, (M69). It is minus infinity if no feature varies.
     pub gain: f64,
-    /// Whether a fit goes on from here: the gain is at least 1/2, or there are rows that were not learned from.
+    /// True if a fit uses the kernel: the gain is at least 1/2 nat, or the kernel was learned from a sample of the
+    /// rows.
     pub has_structure: bool,
-    /// Whether gamma is learned for each feature; else one in units of their spread, or gamma was given.
+    /// True if there is a learned gamma for each feature. Else there is one for features in units of their spread, or
+    /// gamma was given.
     pub per_feature: bool,
-    /// Rows that were learned from, at most 1,000, equal ones counted once for each.
+    /// Number of rows, at most 1,000, that the kernel was learned from. Equal rows count separately.
     pub rows: usize,
 }
 
 impl Rvm {
-    /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; of more than 3,000 rows its
-    /// parameters, amplitude and noise are then those of a sparse process on 4,000 rows. No model is fitted.
+    /// Learns the kernel from rows `x`, [N, D], and targets, `[N]` or [N, R], without a fit.
     ///
-    /// `x`: rows, [N, D]; `targets`: `[N]`, or several outputs. Of the parameters those count that describe the kernels, the bias,
-    /// the likelihood, the seed, and the limits of time, memory and threads. A gamma that is not to be learned stays as it is.
-    /// A fit learns the same kernel. Only under Student-t noise it reweights the rows before it learns; here outliers keep their full
-    /// weight.
+    /// A dense process learns from at most 1,000 rows drawn at random. Above 3,000 rows, a sparse process on 4,000 rows
+    /// then refines the parameters, amplitude and noise. Only the settings of the kernels, the bias, the likelihood,
+    /// the seed, and the limits of time, memory and threads have an effect. A given gamma is not changed. A fit learns
+    /// the same kernel, except for Student-t noise: a fit gives outliers a lower weight before it learns the kernel.
     ///
     /// ```
     /// use ndarray::{Array1, Array2};
@@ -68,26 +69,28 @@ impl Rvm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a kernel that is the covariance of no process (sigmoid; a linear spline at negative features) and for [`Basis::Given`]; parameters out
-    /// of range, shapes that do not fit, values that are not finite, too few rows, too little memory.
+    /// Returns [`Error::Parameter`] for a kernel that is no covariance of a Gaussian process (sigmoid, a linear spline
+    /// at negative features), for [`Basis::Given`], and for parameters out of range. Also returns errors for shapes
+    /// that do not match, values that are not finite, too few rows, and too little memory.
     pub fn learn_kernel(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LearnedKernel> {
         self.learn_kernel_with(x, targets, &Interrupt::default())
     }
 
-    /// Learns the kernel from rows `x`, `[N, D]`, as [`Rvm::learn_kernel`] does; another thread may end it by `interrupt`.
+    /// Learns the kernel from rows `x`, `[N, D]`, as [`Rvm::learn_kernel`] does. Another thread may stop it by
+    /// `interrupt`.
     ///
     /// # Errors
-    /// As [`Rvm::learn_kernel`]; and [`Error::Interrupted`].
+    /// Returns the errors of [`Rvm::learn_kernel`], and [`Error::Interrupted`].
     pub fn learn_kernel_with(&self, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<LearnedKernel> {
         self.check()?;
-        let expected = "kernel: of given columns there is no kernel to learn";
+        let expected = "kernel: a given design matrix has no kernel to learn";
         require(self.basis == Basis::Kernel, || "basis".into(), "given", expected)?;
         if let Some(kernel) = self.to_try().iter().find(|kernel| !kernel.is_covariance()) {
-            let expected = "a kernel that is the covariance of a process: not sigmoid, nor poly with coef0 < 0".into();
+            let expected = "a kernel that is a covariance of a Gaussian process, not sigmoid or poly with coef0 < 0".into();
             return Err(Error::Parameter { name: "kernel".into(), found: kernel.name().into(), expected });
         }
         let own = if self.several(targets)?.is_some() { self.joint() } else { self.clone() };
-        // The rows of the table do not depend on candidates, and without any they take the least memory.
+        // The rows of the training set do not depend on its candidates, and a single candidate takes the least memory.
         let plain = Rvm { dictionary: Dictionary::Size(1), ..own.without_dictionary().with_stand_in() };
         self.pool()?.install(|| {
             let interrupt = interrupt.for_one_fit(self.deadline(Instant::now()));

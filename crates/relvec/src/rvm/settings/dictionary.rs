@@ -1,4 +1,4 @@
-//! Which rows or points are candidates for relevance vectors.
+//! Rules for the candidates for relevance vectors: all rows, some of them, or given points.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -10,17 +10,17 @@ use crate::canonical::plain;
 use crate::error::Error;
 use crate::model::check_features;
 
-/// `auto` takes all rows up to this many different ones, and beyond that so many landmarks.
+/// Largest number of distinct rows at which the rule `auto` takes all rows, and number of landmarks above it.
 const AUTO_ALL: usize = 10_000;
 pub(crate) const AUTO_LANDMARKS: usize = 1000;
 
-/// How many training rows are candidates for relevance vectors.
+/// Number of training rows that are candidates for relevance vectors, or a rule for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "dictionary must be \"auto\", \"all\" or a whole number of at least 1")]
 pub enum Dictionary {
     /// A rule.
     Rule(DictionaryRule),
-    /// At most this many, chosen by [`Landmarks`], >= 1.
+    /// A largest number, >= 1. [`Landmarks`] chooses the rows.
     Size(usize),
 }
 
@@ -28,37 +28,37 @@ pub enum Dictionary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DictionaryRule {
-    /// All rows while there are at most 10,000 different ones, else 1,000 landmarks; landmarks also where a first
-    /// model of more than 5,000 rows takes up so much of its part that the search would be long.
+    /// All rows if at most 10,000 of them are distinct, else 1,000 landmarks. Landmarks are also taken for more than
+    /// 5,000 rows if a first model has so many relevance vectors that a search among all rows would be long.
     Auto,
     /// All rows.
     All,
 }
 
-/// How landmarks are chosen.
+/// Choice of the landmarks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landmarks {
-    /// Rows nearest to the centres of k-means in the space that the kernel scales, on a sample of the rows.
+    /// Rows nearest to the centres of k-means on a sample of the rows, with features scaled by the kernel.
     #[default]
     Kmedoids,
-    /// Evenly at random.
+    /// Rows drawn at random with equal probabilities.
     Uniform,
-    /// These, whatever the size of the dictionary; the relevance of a model counts them instead of rows.
+    /// Given points. The size of the dictionary has no effect, and the relevance vectors of a model are indices of
+    /// these points.
     Given(Centres),
 }
 
-/// Given landmarks, [L, D]; equal ones count once.
+/// Given landmarks, [L, D]. Equal landmarks count once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Centres(#[serde(with = "crate::model::rows")] pub Array2<f64>);
 
 impl Centres {
-    /// Returns the different centres, `[L, D]`, and for each given one its index among them; they must have D = `features`
-    /// columns.
+    /// Returns the distinct centres, `[L, D]` with D = `features`, and for each given centre its index among them.
     ///
     /// # Errors
-    /// None, another number of columns, values that are not finite.
+    /// Returns an error if there is no centre, for another number of columns, and for values that are not finite.
     pub fn distinct(&self, features: usize) -> Result<(Array2<f64>, Vec<usize>), Error> {
         let centres = &self.0;
         if centres.ncols() != features || centres.nrows() == 0 {
@@ -111,7 +111,7 @@ impl FromStr for Dictionary {
 }
 
 impl Dictionary {
-    /// Candidates out of `rows` different rows.
+    /// Returns the number of candidates among `rows` distinct rows.
     pub fn size(self, rows: usize) -> usize {
         match self {
             Dictionary::Rule(DictionaryRule::Auto) if rows > AUTO_ALL => AUTO_LANDMARKS,
@@ -122,13 +122,13 @@ impl Dictionary {
 }
 
 impl Landmarks {
-    /// The names of all rules, as used in settings.
+    /// Names of all rules in settings.
     pub const NAMES: &'static [&'static str] = &["kmedoids", "uniform"];
 
-    /// The rule of that name.
+    /// Returns the rule of that name.
     ///
     /// # Errors
-    /// [`Error::UnknownName`], which lists the names.
+    /// Returns [`Error::UnknownName`], which lists the names.
     pub fn from_name(name: &str) -> Result<Landmarks, Error> {
         match name {
             "kmedoids" => Ok(Landmarks::Kmedoids),

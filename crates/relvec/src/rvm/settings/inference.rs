@@ -1,4 +1,4 @@
-//! The inference schemes, one line of registration each.
+//! Registration of the inference schemes.
 
 use super::scheme::SchemeSettings;
 use super::schemes::{Em, MacKay, Sequential, Variational};
@@ -8,15 +8,15 @@ use crate::registry::registry;
 registry! {
     /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.
     pub enum Inference: SchemeSettings, "inference scheme" {
-        /// Search from all basis functions down and up again; the default.
+        /// Backward pruning from all basis functions, then local search; the default.
         Search = "search",
-        /// One basis function at a time.
+        /// Changes of one basis function at a time (Tipping & Faul 2003).
         Sequential = "sequential",
-        /// MacKay's fixed point.
+        /// MacKay's fixed point (Tipping 1999).
         MacKay = "mackay",
         /// Expectation maximisation.
         Em = "em",
-        /// Variational inference.
+        /// Variational inference (Bishop & Tipping 2000).
         Variational = "variational",
     }
 }

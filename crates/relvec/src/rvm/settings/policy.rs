@@ -4,29 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, require};
 
-/// Constants of the search: what it takes at a time, and when it rests. None depends on the units of a table.
+/// Constants of the search: sizes of its steps, and thresholds of convergence. None depends on the units of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Most columns that come between two settlings, each conditional on those before it.
+    /// Most columns that are added before the precisions are updated jointly. Each addition is conditional on those
+    /// before it.
     pub batch: usize,
-    /// A column of a batch gains at least this share of what the first gains; from 0 to 0.2 it makes no difference beyond chance.
+    /// Least gain of a column of a batch, as a share of the gain of its first column. Values from 0 to 0.2 differ only
+    /// by chance.
     pub share: f64,
-    /// Longest step of a log precision; 3 is as good.
+    /// Longest step of a log precision in a joint update. 3 is as good.
     pub clip: f64,
-    /// A weight of fewer degrees of freedom leaves with the next joint step; with 1e-4 models of 500 basis functions end 10 nats lower.
+    /// Well-determinedness below which a joint update prunes a weight. With 1e-4, models of 500 basis functions end 10
+    /// nats lower.
     pub dead: f64,
-    /// Joint steps end when one gains fewer nats.
+    /// Joint updates end if one of them gains fewer nats than this.
     pub rise: f64,
-    /// Joint steps between two actions at most.
+    /// Most joint updates between two batches.
     pub steps: usize,
-    /// Joint steps with the curvature of one mode held, at first; half as many after those that have not raised the evidence.
+    /// Joint updates at first with the Hessian fixed at one mode. The number is halved if they have not raised the
+    /// evidence.
     pub held_steps: usize,
-    /// Nats that an action gains during an excursion, whose model is only a way.
+    /// Least gain of an action during a noise restart, in nats. Its model is a starting point, so that small gains do
+    /// not matter.
     pub excursion_gain: f64,
-    /// The noise precision held during an excursion, over that of the model left.
+    /// Ratio of the noise precision that a restart fixes to that of the model that it starts from.
     pub excursion_noise: f64,
-    /// Where the curvature moves, so many actions that fail in a row are rest.
+    /// Number of consecutive rejected actions after which the search has converged, if the Hessian depends on the
+    /// weights.
     pub futile: usize,
 }
 
@@ -48,7 +54,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Checks the ranges; `path` is that of the policy in the settings.
+    /// Checks the ranges. `path` is the name of the policy in the settings.
     pub(super) fn check(&self, path: &str) -> Result<()> {
         let counts = [("batch", self.batch), ("steps", self.steps), ("held_steps", self.held_steps), ("futile", self.futile)];
         for (name, value) in counts {

@@ -8,8 +8,10 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::search::Search;
 
 impl Rvm {
-    /// The settings of the papers: a Gaussian kernel of given width, one precision per weight, an intercept that may be
-    /// pruned, a search that the evidence alone decides (sparsity 0), and the variance of the posterior.
+    /// Returns the settings of the papers.
+    ///
+    /// These are a Gaussian kernel of given width, one precision per weight, an intercept that may be pruned, a search
+    /// for the highest evidence without a penalty (sparsity 0), and the variance of the posterior.
     ///
     /// The papers choose the width by cross-validation. Here gamma is 1 / (features x variance), unless the kernel is
     /// replaced as in the example.

@@ -1,33 +1,36 @@
-//! Rules without parameters.
+//! Rules that have no parameters.
 
 use crate::registry::rules;
 
 rules! {
-    /// Whether centres of kernels are moved.
+    /// Rule for the centres of kernels.
     #[derive(Default)]
     pub enum CentreRule, "rule for centres" {
-        /// Every centre is a training row (or a given landmark).
+        /// Every centre is a training row or a given landmark.
         #[default]
         Fixed = "fixed",
-        /// The gradient of the log evidence moves them; kept if the evidence on all rows is higher then.
+        /// The gradient of the log evidence moves the centres. They are kept if the evidence of all rows is higher.
         Learned = "learned",
     }
 }
 
 rules! {
-    /// The prior of the weights.
+    /// Prior of the weights.
     #[derive(Default)]
     pub enum WeightPrior, "prior of the weights" {
-        /// A precision for each weight, learnt (automatic relevance determination): Tipping's model.
+        /// Every weight has its own precision, which is learned: automatic relevance determination, Tipping's model.
         Ard = "ard",
-        /// The covariance of a Gaussian process with the kernel, (M70). In regression with Gaussian noise the variance of
-        /// predictions grows away from the data, and the search's relevance vectors are completed by other rows,
-        /// [`Rvm::residual`](crate::Rvm::residual). Above 3,000 rows there is no search: centres are rows drawn at random, 1,500 at most unless the
-        /// dictionary has a size, and settings of the search have no effect. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
-        /// search, (M80).
+        /// The weights have the covariance of a Gaussian process with the kernel, (M70). The variance of predictions
+        /// grows away from the data.
+        ///
+        /// In regression with Gaussian noise, other rows complete the relevance vectors of the search until the
+        /// residual variance of the prior is small, see [`Rvm::residual`](crate::Rvm::residual). Above 3,000 rows there
+        /// is no search, and its settings have no effect: the centres are rows drawn at random, 1,500 at most unless
+        /// the dictionary has a size. Classes in one model are learned by regression on their labels, without a search,
+        /// (M80).
         Process = "process",
-        /// The prior of a process wherever there is one, of more than 3,000 rows only if nothing is asked of the search (inference,
-        /// sparsity, refresh); else `ard`.
+        /// `process` if it can be combined with the other settings, else `ard`. Above 3,000 rows, settings of the
+        /// search (inference, sparsity, refresh) also select `ard`.
         #[default]
         Auto = "auto",
     }

@@ -1,4 +1,4 @@
-//! The parameters of a relevance vector machine, and what follows from them alone.
+//! The parameters of a relevance vector machine, and values that depend on them alone.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,15 @@ use crate::memory;
 use crate::model::{PosteriorRule, Variance};
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values};
 
-/// Nats of the rule "auto" where the scheme weighs single kernels: of 0, 0.5, 1 and 2 the best held-out density at 100 to 400
-/// rows; 0 interpolates.
+/// Sparsity of the rule `auto` for schemes that score single kernels, in nats per kernel. Of 0, 0.5, 1 and 2 it has the
+/// best held-out density at 100 to 400 rows; 0 interpolates.
 const AUTO_NATS: f64 = 1.0;
 
-/// A relevance vector machine to be trained.
+/// Parameters of a relevance vector machine.
 ///
-/// The defaults learn the kernel. Regression with Gaussian noise has the prior of a Gaussian process, as have classes on at most
-/// 3,000 rows; elsewhere each weight has a precision of its own. [`Rvm::tipping2001`] has the settings of the papers.
+/// By default the kernel is learned from the data. The weights have the prior of a Gaussian process in regression with
+/// Gaussian noise, and for classes that share one model. For other likelihoods every weight has its own precision.
+/// [`Rvm::tipping2001`] returns the settings of the papers.
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
@@ -41,74 +42,79 @@ const AUTO_NATS: f64 = 1.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rvm {
-    /// The kernel; not used with [`Basis::Given`].
+    /// Kernel of the basis functions. [`Basis::Given`] does not use it.
     pub kernel: Kernel,
-    /// Kernels to choose among by their posterior (above 3,000 rows by their evidence), instead of `kernel`; empty: only that
-    /// one.
+    /// Kernels to choose among, instead of `kernel`. The choice is by their posterior density, above 3,000 rows by
+    /// their evidence. If empty, `kernel` is used.
     pub kernels: Vec<Kernel>,
-    /// Where the basis functions come from.
+    /// Source of the basis functions: a kernel, or the columns of a given design matrix.
     pub basis: Basis,
-    /// With a kernel: how many training rows are candidates for relevance vectors.
+    /// Number of training rows that are candidates for relevance vectors.
     pub dictionary: Dictionary,
-    /// How they are chosen where they are not all.
+    /// Rule by which the candidates are chosen if they are not all rows, or given centres.
     pub landmarks: Landmarks,
-    /// Whether they stay at their rows; if not, up to 800 (or as many as the model has) are moved. Of several classes
-    /// in one model of all alone.
+    /// Rule for the centres of the kernels: at training rows, or learned by the gradient of the log evidence. At most
+    /// 800 centres are moved, or as many as the model has. For more than two classes, centres are learned only in one
+    /// model of all classes.
     pub centres: CentreRule,
-    /// Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random;
-    /// needs the scheme `search` and a dictionary of a given size, less than 1,000 (500 for classes).
+    /// Number of times that landmarks which the model does not use are replaced by other rows, drawn at random. A
+    /// number above 0 requires the scheme `search` and a dictionary size below 1,000 (500 for classes).
     pub refresh: usize,
-    /// Whether there is a bias (intercept), with its own precision, which may be pruned.
+    /// True if the model has a bias (intercept). The bias has its own precision and may be pruned.
     pub bias: bool,
-    /// How targets depend on the function: regression or classification.
+    /// Distribution of a target given the function: regression, counts or classes.
     pub likelihood: Likelihood,
-    /// How more than two classes are modelled if the likelihood is that of two.
+    /// Strategy for more than two classes if the likelihood is for two: one joint model, one-vs-rest or one-vs-one.
     pub multi_class: MultiClass,
-    /// Whether the weights of a basis function share a precision, where all classes have one model. With one for each
-    /// class a basis function may be of use to some of them only, (M63); the search goes on from the shared ones. Of
-    /// two classes with one function, and of regression, there is nothing to share.
+    /// Precisions in a joint model of the classes: one for each basis function, which all classes share, or one for
+    /// each basis function and class, (M63). With the latter a basis function can be pruned for some classes only; the
+    /// search continues from the shared precisions.
     pub class_precisions: ClassPrecisions,
-    /// How precisions are learnt.
+    /// Scheme that learns the precisions.
     pub inference: Inference,
-    /// How the posterior of the weights at these precisions is approximated in the end; of the scheme `variational`, which
-    /// has its own, not `averaged`.
+    /// Approximation of the posterior of the weights at the learned precisions. `averaged` cannot be combined with the
+    /// scheme `variational`, which has its own posterior.
     pub posterior: PosteriorRule,
-    /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `search`.
+    /// Log prior odds against each kernel in nats, or a rule for them. A value other than 0 requires the scheme
+    /// `search`.
     pub sparsity: Sparsity,
-    /// Folds of a cross-validation whose scores go into the report, >= 2; `None`: none, or 5 where something is
-    /// chosen by it (fewer where there are fewer rows, or fewer rows of a class). The kernel is that of the fit to all
-    /// rows. Equal rows are spread over the folds as other rows are; a row whose weight is a whole number w counts as w
-    /// equal rows, and a row of any other weight stays whole.
+    /// Number of folds, >= 2, of a cross-validation whose scores go into the report. With `None` there is no
+    /// cross-validation, or one with 5 folds if a setting is chosen by it (fewer folds if there are fewer rows, or
+    /// fewer rows of a class). The kernel is that of the fit to all rows. Equal rows may be in different folds. A row
+    /// whose weight is a whole number w counts as w equal rows; a row of any other weight is in one fold.
     pub cv: Option<usize>,
-    /// Whether predictive variances are multiplied by what cross-validation finds them to be too small by; regression.
+    /// True if predictive variances of a regression are multiplied by the mean squared standardised residual of
+    /// held-out rows, if that is above 1.
     pub calibrate: bool,
-    /// The prior of the weights, (M4), (M70), or of classes (M80).
+    /// Prior of the weights: (M4), (M70), and for classes (M80).
     pub weight_prior: WeightPrior,
-    /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression (above 3,000
-    /// rows 0.01), 0.005 for classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3
-    /// predictions lose 0.02 nats to those of a process on all rows; 0.1 takes a third more centres for half of that. For classes
-    /// it is the mean divergence of the probabilities from those of all rows, in nats for each of the C - 1 functions of C classes, (M85).
+    /// Bound, > 0, at which a process prior needs no further centres. In regression it bounds the mean residual
+    /// variance of the prior at the rows over the noise variance, (M71). For classes it bounds the mean divergence of
+    /// the probabilities from those of all rows, in nats for each of the C - 1 functions of C classes, (M85). `None` is
+    /// 0.3 in regression (0.01 above 3,000 rows) and 0.005 for classes. At 0.3 predictions lose 0.02 nats to those of a
+    /// process on all rows; 0.1 needs a third more centres and loses half of that.
     pub residual: Option<f64>,
-    /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel. `None`: under a process
-    /// prior its own, else `healed` where that is possible.
+    /// Kind of predictive variance of a regression with a kernel. `healed` stores training rows in the model. `None` is
+    /// the variance of the process under a process prior, else `healed` if that is possible.
     pub variance: Option<Variance>,
-    /// Training rows that the model keeps for a healed variance (of more, a sample, which leaves means as they are),
-    /// >= 1; `None`: at most 2,000 where that variance is used.
+    /// Largest number of training rows, >= 1, that the model stores for a healed variance. A sample of the rows changes
+    /// no means. `None` is 2,000 for a healed variance and none otherwise.
     pub keep_rows: Option<usize>,
-    /// Whether the model keeps sums over its rows at the landmarks, to which further rows can be added, see
-    /// [`Rvm::fit_more`]; regression, and a dictionary of a given size, or given landmarks.
+    /// True if the model stores its sufficient statistics, so that [`Rvm::fit_more`] can add rows. This requires
+    /// regression with Gaussian noise, and a dictionary size or given landmarks.
     pub keep_statistics: bool,
     /// Largest number of iterations, >= 1.
     pub max_iterations: usize,
-    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit. The best model so far is returned; where the first
-    /// look at all rows, which comes before any model, would take too long, one of a sample of the rows, or of some candidates.
+    /// Time limit of a fit in seconds of wall-clock time, > 0; `None` is no limit. At the limit the fit returns the
+    /// best model so far. If the first pass over all rows would take too long, the model is of a sample of the rows, or
+    /// of some of the candidates.
     pub time_limit: Option<f64>,
-    /// Most memory that a fit may take, in bytes; `None`: a quarter of the machine's.
+    /// Most memory of a fit in bytes; `None` is a quarter of the machine's memory.
     pub memory_limit: Option<u64>,
-    /// Threads, from 1 to [`MOST_THREADS`](crate::MOST_THREADS); `None`: as many as there are processors. Results do not
-    /// depend on it.
+    /// Number of threads, from 1 to [`MOST_THREADS`](crate::MOST_THREADS); `None` is the number of processors. Results
+    /// do not depend on it.
     pub threads: Option<usize>,
-    /// Seed of the random choices (of the dictionary, and of a starting set when it is large).
+    /// Seed of the random choices of candidates, samples of rows and starting sets.
     pub seed: u64,
 }
 
@@ -146,23 +152,24 @@ impl Default for Rvm {
 }
 
 impl Rvm {
-    /// Whether each class of such targets has precisions of its own.
+    /// Returns true if each class has its own precisions.
     pub(crate) fn by_class(&self) -> bool {
         self.class_precisions == ClassPrecisions::PerClass && self.likelihood.as_dyn().couples_classes()
     }
 
-    /// Bytes that a fit may take: the limit, or a quarter of the machine's memory.
+    /// Returns the memory limit in bytes: the given one, or a quarter of the machine's memory.
     pub fn memory_allowed(&self) -> u64 {
         memory::allowed(self.memory_limit)
     }
 
-    /// These parameters with any kernel instead of one that is to be learned: the rows of a table do not depend on it.
+    /// Returns these parameters with a fixed kernel in place of one that is to be learned. The training set does not
+    /// depend on the kernel.
     pub(crate) fn with_stand_in(&self) -> Rvm {
         let kernel = if self.learns_kernel() { Kernel::Rbf(crate::Rbf::default()) } else { self.kernel.clone() };
         Rvm { kernel, kernels: vec![], ..self.clone() }
     }
 
-    /// Labels and number of classes if there are more classes than the likelihood of two allows.
+    /// Returns labels, `[N]`, and number of classes if there are more than two and the likelihood is for two.
     pub(crate) fn several<'t>(&self, targets: &Targets<'t>) -> Result<Option<(&'t [usize], usize)>> {
         match (&self.likelihood, targets.values) {
             (Likelihood::Bernoulli(_), Values::Classes { labels, count }) if count > 2 => Ok(Some((labels, count))),
@@ -170,6 +177,7 @@ impl Rvm {
         }
     }
 
+    /// Returns the strategy for more than two classes, with `auto` resolved.
     pub(crate) fn multi_class_rule(&self) -> MultiClass {
         match (self.multi_class, &self.inference) {
             (MultiClass::Auto, Inference::Variational(_)) => MultiClass::OneVsRest,
@@ -178,21 +186,22 @@ impl Rvm {
         }
     }
 
-    /// These parameters for one model of all classes.
+    /// Returns these parameters with the softmax likelihood: one model of all classes.
     pub(crate) fn joint(&self) -> Rvm {
         Rvm { likelihood: Likelihood::Softmax(crate::Softmax::default()), ..self.clone() }
     }
 
-    /// Whether the relevance of a model counts rows of the training table.
+    /// Returns true if a model's relevance vectors are rows of the training table, and not given landmarks or columns.
     pub(crate) fn picks_rows(&self) -> bool {
         self.basis == Basis::Kernel && !matches!(self.landmarks, Landmarks::Given(_))
     }
 
-    /// Threads of our own: the caller's global pool is left alone.
+    /// Returns a thread pool for the fit, which is independent of the caller's global pool.
     pub(crate) fn pool(&self) -> Result<rayon::ThreadPool> {
         crate::linalg::thread_pool(self.threads)
     }
 
+    /// Returns these parameters for centres that are given: every setting of the dictionary has its default.
     pub(crate) fn without_dictionary(&self) -> Rvm {
         let default = Rvm::default();
         Rvm {
@@ -207,17 +216,18 @@ impl Rvm {
         }
     }
 
+    /// Returns the end of the time limit of a fit that began at `start`; `None` without a limit.
     pub(crate) fn deadline(&self, start: Instant) -> Option<Instant> {
-        // A limit beyond what the clock can tell is none.
+        // A limit beyond the range of the clock is no limit.
         self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?))
     }
 
-    /// Whether there is to be a cross-validation.
+    /// Returns true if a fit includes a cross-validation.
     pub(crate) fn validates(&self) -> bool {
         self.cv.is_some() || self.chooses_sparsity() || self.calibrate
     }
 
-    /// The error that cross-validation is not possible, by the parameter that asks for it.
+    /// Returns the error that cross-validation is not possible. It names the parameter that requires it.
     pub(crate) fn no_validation(&self, reason: &str) -> Error {
         let (name, found, instead) = match self.cv {
             Some(folds) => ("cv", folds.to_string(), "null"),
@@ -227,37 +237,38 @@ impl Rvm {
         Error::Parameter { name: name.into(), found, expected: format!("{instead}: {reason}") }
     }
 
+    /// Returns true if cross-validation chooses the sparsity.
     pub(crate) fn chooses_sparsity(&self) -> bool {
         self.sparsity == Sparsity::Rule(SparsityRule::Cv)
     }
 
-    /// Whether rows are asked to be kept.
+    /// Returns true if the settings ask for training rows in the model.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.keep_rows.is_some() || self.variance == Some(Variance::Healed)
     }
 
-    /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt, or rows are
-    /// to be validated on or kept.
+    /// Returns true if a fit needs the rows and not only sums over them. This is so if the kernel or the centres are
+    /// learned, with cross-validation, and if rows are stored in the model.
     pub fn needs_rows(&self) -> bool {
         self.learns_basis() || self.validates() || self.keeps_rows()
     }
 
-    /// Whether the kernel, or where its centres are, is to be learnt.
+    /// Returns true if the kernel or the centres are to be learned.
     pub(crate) fn learns_basis(&self) -> bool {
         self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
     }
 
-    /// Whether the kernel is learned from the data: which one of several, or its gamma.
+    /// Returns true if the kernel is learned from the data: its parameters, or the choice among several.
     pub fn learns_kernel(&self) -> bool {
         !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
     }
 
-    /// The kernels to choose among: `kernels`, or `kernel` alone where these are empty.
+    /// Returns the kernels to choose among: `kernels`, or `kernel` alone if that list is empty.
     pub fn to_try(&self) -> &[Kernel] {
         if self.kernels.is_empty() { std::slice::from_ref(&self.kernel) } else { &self.kernels }
     }
 
-    /// Nats per kernel; of the rule "cv" those that its search begins at.
+    /// Returns the sparsity in nats per kernel. For the rule `cv` it is the value that the choice begins with.
     pub(crate) fn nats(&self) -> f64 {
         let shared = self.class_precisions == ClassPrecisions::Shared;
         let flat = self.inference.as_dyn().hyperpriors() == Hyperpriors::default();

@@ -1,24 +1,24 @@
-//! The schemes `em`, (M4), and `mackay`, (M5), which re-estimate all precisions at once, `sequential` and `variational`: their
-//! parameters.
+//! Parameters of the schemes `em`, (M4), and `mackay`, (M5), which re-estimate all precisions at once, and of
+//! `sequential` and `variational`.
 
 use serde::{Deserialize, Serialize};
 
 use super::scheme::{Hyperpriors, SchemeSettings, Start};
 use crate::error::{Result, require};
 
-/// EM: alpha_i = 1 / (mu_i^2 + Sigma_ii). Never lowers the evidence; slow.
+/// Expectation maximisation: alpha_i = 1 / (mu_i^2 + Sigma_ii). It never lowers the evidence, and it is slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Em {
     /// Gamma hyperpriors.
     pub hyperpriors: Hyperpriors,
-    /// Converged when no log precision moves by more than this in one iteration.
+    /// The scheme has converged if no log precision changes by more than this in one iteration.
     pub tolerance: f64,
-    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    /// Initial value of every weight precision, in the user's units; `None` is 1/N^2 for columns of unit norm.
     pub initial_alpha: Option<f64>,
-    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    /// Initial noise variance, in the user's units; `None` is 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
-    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
+    /// True if weights that the data do not determine (gamma < 1e-12) are pruned.
     pub prune: bool,
 }
 
@@ -51,13 +51,13 @@ impl SchemeSettings for Em {
 pub struct MacKay {
     /// Gamma hyperpriors.
     pub hyperpriors: Hyperpriors,
-    /// Converged when no log precision moves by more than this in one iteration.
+    /// The scheme has converged if no log precision changes by more than this in one iteration.
     pub tolerance: f64,
-    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    /// Initial value of every weight precision, in the user's units; `None` is 1/N^2 for columns of unit norm.
     pub initial_alpha: Option<f64>,
-    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    /// Initial noise variance, in the user's units; `None` is 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
-    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
+    /// True if weights that the data do not determine (gamma < 1e-12) are pruned.
     pub prune: bool,
 }
 
@@ -84,7 +84,7 @@ impl SchemeSettings for MacKay {
     }
 }
 
-/// Checks the parameters that all schemes have which re-estimate all precisions at once.
+/// Checks the parameters that are common to the schemes which re-estimate all precisions at once.
 pub(super) fn check(path: &str, tolerance: f64, initial_alpha: Option<f64>, initial_noise_variance: Option<f64>) -> Result<()> {
     let positive = |v: f64| v.is_finite() && v > 0.0;
     require(positive(tolerance), || format!("{path}.tolerance"), tolerance, "a positive number")?;
@@ -95,16 +95,16 @@ pub(super) fn check(path: &str, tolerance: f64, initial_alpha: Option<f64>, init
     Ok(())
 }
 
-/// Sequential sparse Bayesian learning: of all basis functions the one whose addition, re-estimation or deletion raises the evidence
-/// most is changed, until none does. The noise is at its best throughout.
+/// Sequential sparse Bayesian learning (Tipping & Faul 2003). Each iteration adds, re-estimates or deletes the basis
+/// function whose change raises the evidence most, until no change does. The noise variance is optimal throughout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sequential {
     /// Gamma hyperpriors; a and b must be 0.
     pub hyperpriors: Hyperpriors,
-    /// Converged when no action gains more than this many nats.
+    /// The search has converged if no action gains more nats than this.
     pub tolerance: f64,
-    /// Where it starts; [`Start::Auto`] is from no basis function.
+    /// Start of the search. [`Start::Auto`] is a model without basis functions.
     pub start: Start,
 }
 
@@ -134,31 +134,29 @@ impl SchemeSettings for Sequential {
     }
 }
 
-/// Variational inference (Bishop & Tipping 2000). Every iteration raises the lower bound that takes the place of
-/// the log evidence. All weights stay in the model unless `prune` is set: which of them matter is told by how
-/// well they are determined.
+/// Variational inference (Bishop & Tipping 2000). Every iteration raises a lower bound of the log evidence. All weights
+/// stay in the model unless `prune` is set. Their well-determinedness tells which of them matter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variational {
-    /// Gamma hyperpriors, all positive: the bound contains their normalisation. In JSON those that are not named
-    /// are 1e-6.
+    /// Gamma hyperpriors, all positive, since the bound contains their normalisation. In JSON, values that are not
+    /// named are 1e-6.
     #[serde(deserialize_with = "Proper::deserialize")]
     pub hyperpriors: Hyperpriors,
-    /// Converged when an iteration raises the bound by no more than this many nats.
+    /// The scheme has converged if an iteration raises the bound by no more nats than this.
     pub tolerance: f64,
-    /// First mean of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    /// Initial mean of every weight precision, in the user's units; `None` is 1/N^2 for columns of unit norm.
     pub initial_alpha: Option<f64>,
-    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    /// Initial noise variance, in the user's units; `None` is 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
-    /// Whether weights leave the model once the bound has come to rest, where it falls by no more than
-    /// `tolerance` for that.
+    /// True if weights are pruned after convergence, as long as that lowers the bound by no more than `tolerance`.
     pub prune: bool,
 }
 
 /// Broad hyperpriors, the default: they contain almost no information.
 const BROAD: Hyperpriors = Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 };
 
-/// How hyperpriors are read here: zero, their default elsewhere, is not proper.
+/// Reader of hyperpriors with the default 1e-6. The default 0 of other schemes is improper.
 #[derive(Deserialize)]
 #[serde(remote = "Hyperpriors", default = "broad", deny_unknown_fields)]
 struct Proper {

@@ -1,4 +1,4 @@
-//! The search as an inference scheme: its parameters, and what it asks of parts of the dictionary.
+//! Parameters of the scheme `search`, and the sizes of its working sets.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,30 +6,32 @@ use super::policy::Policy;
 use super::scheme::{Hyperpriors, SchemeSettings, Start};
 use crate::error::{Result, require};
 
-/// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all
-/// of them streams long rows for the sake of few columns.
+/// Largest number of candidates that are searched at once if the Hessian is constant. With more, the Gram matrix costs
+/// more than it saves, and the search alternates between working sets and candidate scans.
 const MOST_COLUMNS: usize = 1000;
-/// As above, where the curvature moves with the weights.
+/// Largest number of candidates that are searched at once if the Hessian depends on the weights.
 const MOVING_MOST: usize = 500;
-/// Beyond that the search works on so many at a time, at least.
+/// Smallest size of a working set.
 pub(crate) const PART: usize = 200;
-/// In an ample model what is left to gain by one basis function is less than what is known of the evidence: an action has
-/// to gain so many nats for each row.
+/// Least predicted gain of a candidate in nats per row, if the model is so large that the gain of one basis function is
+/// below the error of the Laplace approximation.
 const AMPLE_GAIN: f64 = 3e-4;
 
-/// The search for the highest evidence: from all columns down to few, then up by what gains.
+/// Search for the model of highest evidence: backward pruning from all basis functions, then additions, re-estimations
+/// and deletions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Search {
-    /// Gamma hyperpriors; a and b must be 0.
+    /// Gamma hyperpriors. The values a and b must be 0.
     pub hyperpriors: Hyperpriors,
-    /// Converged when no action gains more than this many nats (times N/1000 above 1000 rows).
+    /// The search has converged if no action gains more nats than this (times N / 1000 above 1,000 rows).
     pub tolerance: f64,
-    /// Most excursions of regression: the noise is held low, then free again, and the better model kept.
+    /// Most noise restarts of a regression. A restart searches at a lower fixed noise variance, releases the noise, and
+    /// keeps the better model.
     pub excursions: usize,
-    /// Where the search starts.
+    /// Start of the search.
     pub start: Start,
-    /// Its constants.
+    /// Constants of the search.
     pub policy: Policy,
 }
 

@@ -1,4 +1,4 @@
-//! What a kernel must gain to be worth having.
+//! Log prior odds against each kernel.
 
 use std::str::FromStr;
 
@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, require};
 
-/// What is allowed.
+/// Values that are allowed, for errors.
 const EXPECTED: &str = "zero or a positive number of nats, \"auto\" or \"cv\"";
 
 /// Log prior odds against each kernel, in nats: a model of M kernels has the log prior -M times this, (M56).
 ///
-/// With 0 the evidence alone decides, as in the papers. It is a maximum over as many models as there are sets of
-/// kernels, and where more than a tenth of the rows end as kernels it is paid for by intervals that are too narrow.
+/// With 0 the evidence alone decides, as in the papers. The search then picks the best of very many sets of kernels
+/// without a penalty for the selection. If more than a tenth of the rows become relevance vectors, intervals are too
+/// narrow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "sparsity must be zero or a positive number of nats, \"auto\" or \"cv\"")]
 pub enum Sparsity {
-    /// This, >= 0.
+    /// A number of nats, >= 0.
     Nats(f64),
     /// A rule.
     Rule(SparsityRule),
@@ -26,10 +27,9 @@ pub enum Sparsity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SparsityRule {
-    /// 1 where the scheme weighs single kernels, which is `search` without hyperpriors and with precisions that classes
-    /// share; else 0.
+    /// 1 for the scheme `search` without hyperpriors and with precisions that the classes share, else 0.
     Auto,
-    /// What predicts rows left out best, by cross-validation: see [`Rvm::cv`](crate::Rvm::cv).
+    /// The value with the best predictions of held-out rows, by cross-validation, see [`Rvm::cv`](crate::Rvm::cv).
     Cv,
 }
 
@@ -67,7 +67,7 @@ impl Sparsity {
         }
     }
 
-    /// Whether something is held against kernels, or chosen to be.
+    /// Returns true if a penalty is given or is to be chosen by cross-validation.
     pub(crate) fn is_asked(self) -> bool {
         !matches!(self, Sparsity::Rule(SparsityRule::Auto)) && self != Sparsity::Nats(0.0)
     }
