@@ -1,4 +1,4 @@
-//! The arguments as they are typed. Nothing is opened or worked out here: see `settings` for that.
+//! The arguments as they are typed. No file is opened here; `settings` turns the arguments into settings of a fit.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use relvec::{
 
 use crate::terminal::{Colour, Level, WIDEST};
 
-/// What --landmarks takes.
+/// Values that --landmarks accepts.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
 
 /// Train and use relevance vector machines: sparse kernel models with error bars
@@ -26,19 +26,20 @@ pub(crate) struct Args {
     /// Print warnings and errors only
     #[arg(short, long, global = true, help_heading = SCREEN, display_order = LAST, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print iterations and reasons as well
+    /// Also print iterations and reasons
     #[arg(short, long, global = true, help_heading = SCREEN, display_order = LAST)]
     pub verbose: bool,
-    /// When words are coloured; auto: on a terminal, unless the environment sets NO_COLOR
+    /// Colour the output: always, never or auto
     #[arg(
         long, value_name = "WHEN", global = true, help_heading = SCREEN, display_order = LAST, hide_possible_values = true,
         value_parser = clap::builder::EnumValueParser::<Colour>::new(), default_value = "auto",
-        long_help = "When words are coloured: always, never, or auto, on a terminal, unless the environment sets NO_COLOR"
+        long_help = "Colour the output: always, never or auto\n\nauto colours it on a terminal, unless NO_COLOR is set."
     )]
     pub color: Colour,
 }
 
-/// The command with all its options; a value may be a negative number, so that the option says what is wrong with it.
+/// Returns the command with all its options. Every option accepts negative numbers, so that its own check can explain
+/// an error.
 pub(crate) fn command() -> clap::Command {
     let option = |arg: clap::Arg| {
         let takes_value = arg.get_action().takes_values() && !arg.is_positional();
@@ -48,7 +49,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 impl Args {
-    /// How much is said.
+    /// Returns how much is printed on stderr.
     pub fn level(&self) -> Level {
         match (self.quiet, self.verbose) {
             (true, _) => Level::Quiet,
@@ -74,7 +75,7 @@ const RESULT: &str = "Result";
 const OUTPUT: &str = "Output";
 const REGRESSION: &str = "Regression";
 
-/// Heading of the options that all commands have, which stand last.
+/// Heading and position of the options that all commands have: they are listed last.
 const SCREEN: &str = "Screen";
 const LAST: usize = 900;
 
@@ -95,86 +96,88 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// How a table is read.
+/// Options of reading a table.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ReadArgs {
-    /// What separates the cells of a CSV file [default: as found]
+    /// Set the cell separator of a CSV file [default: detected]
     ///
-    /// comma, semicolon, tab, space (any number of spaces and tabs) or another character. Without it the first line decides: the
-    /// most frequent of comma, semicolon and tab; spaces if there is none of them.
+    /// Values: comma, semicolon, tab, space (any number of spaces and tabs) or another character. By default the first
+    /// line decides: its most frequent character of comma, semicolon and tab is the separator. A line without these is
+    /// separated by spaces.
     #[arg(help_heading = READING, long, value_name = "MARK", value_parser = separator)]
     pub sep: Option<u8>,
-    /// Pass over lines that begin with this character
+    /// Skip lines that begin with this character
     #[arg(help_heading = READING, long, value_name = "CHARACTER", value_parser = mark)]
     pub comment: Option<u8>,
-    /// The decimal mark of numbers [default: a point]
+    /// Set the decimal mark of numbers: . or , [default: detected]
     ///
-    /// . or , and the other one may then group thousands, as may spaces and apostrophes: 1,234.5 or 1.234,5. Without it numbers
-    /// have decimal points, or decimal commas if a semicolon, a tab or spaces separate the cells and every cell of the column fits;
-    /// thousands are not grouped.
+    /// With this option the other mark may group thousands, as may spaces and apostrophes: 1,234.5 or 1.234,5. By
+    /// default numbers have decimal points and no grouped thousands. If a semicolon, a tab or spaces separate the
+    /// cells, a column is also read with decimal commas, provided that all of its cells are such numbers.
     #[arg(help_heading = READING, long, value_name = "MARK", value_parser = decimal)]
     pub decimal: Option<char>,
-    /// Texts of missing cells [default: NA,N/A,#N/A,NaN,null,?]
+    /// Treat texts as missing [default: NA,N/A,#N/A,NaN,null,?]
     ///
-    /// Whatever the case of their letters. Empty cells are missing in any case.
+    /// Upper and lower case count as equal. Empty cells are always missing.
     #[arg(help_heading = READING, long, value_name = "TEXT,TEXT", value_delimiter = ',')]
     pub na: Option<Vec<String>>,
 }
 
-/// Describe a table and say how to fit it
+/// Describe a table and suggest the command that fits it
 ///
-/// Shows each column as `fit` reads it: numbers with their range, categories, missing cells, and what stops a fit or looks wrong
-/// (dates, numbers in unusual spelling, constant columns, copies, row numbers). Below stands the command to type. Nothing is
-/// changed or saved.
+/// Shows each column as `fit` reads it: numbers with their range, categories and missing cells. Remarks name what stops
+/// a fit or looks wrong: dates, numbers in unusual spelling, constant columns, copies and row numbers. The last line is
+/// the command to type. Nothing is changed or saved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec describe export.csv
   relvec describe export.csv --target price --sep semicolon
   relvec describe measurements.dat --comment '#' --json")]
 pub(crate) struct DescribeArgs {
-    /// The table
+    /// The table to describe
     pub data: PathBuf,
-    /// Name of the column to predict [default: the last column]
+    /// Name the column to predict [default: the last column]
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
-    /// Columns that hold categories, whatever their cells
+    /// Read these columns as categories, whatever their cells
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub categories: Vec<String>,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub reading: ReadArgs,
 }
 
-/// What `--missing` takes.
+/// Returns the parser of the values of `--missing`.
 fn missing_rules() -> impl TypedValueParser<Value = Missing> {
     PossibleValuesParser::new(Missing::NAMES).map(|name| Missing::from_name(&name).expect("one of the names"))
 }
 
 /// Train a model on a table and save it as a file
 ///
-/// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process.
+/// No setting is needed. By default the kernel is learned, and the weights have the prior of a Gaussian process.
 ///
-/// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, an .npy file
-/// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last, or a file of LIBSVM's format
-/// (.svm, .svmlight or .libsvm; plain or gzip), whose features are named by their indices and whose target is `label`. All columns
-/// but the target, the weights, what else is known of each row and those in --drop are features: numbers or categories.
+/// DATA has one of four formats. A CSV file has a header and is separated by comma, semicolon or tab, plain or gzip. A
+/// Parquet file has named columns. An .npy file holds a matrix: its columns are named 0, 1, ..., and -1 names the last.
+/// A file in LIBSVM's format (.svm, .svmlight or .libsvm; plain or gzip) names features by their indices and the target
+/// `label`. Columns are features, numbers or categories, except the target, the columns that other options name (such
+/// as --weights), and those in --drop.
 ///
-/// A column of texts or booleans holds categories: of two categories one feature is made, 0 or 1; of more, one for each. They may
-/// be at most 50, and a tenth of the rows. Missing cells stop the fit unless --missing says what to do with them. Dates are no
-/// features. The model file keeps what was done, so that predict and score take tables as they are. relvec describe shows
-/// how a table is read.
+/// A column of texts or booleans holds categories. Two categories become one feature, 0 or 1. More become one feature
+/// for each category. A column may have at most 50 categories, and at most one for every ten rows. Missing cells stop
+/// the fit unless --missing says what to do with them. Dates cannot be features. The model file keeps these rules, so
+/// that predict and score accept tables as they are. relvec describe shows how a table is read.
 ///
-/// Numbers have decimal points. If a semicolon or tab separates the cells, they may have decimal commas, where every
-/// cell of the column fits; --decimal reads grouped thousands. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
-/// at most 1 MiB.
+/// Numbers have decimal points. If a semicolon or tab separates the cells, a column may have decimal commas, provided
+/// that all of its cells do; --decimal reads grouped thousands. A table may have at most 1,000,000 columns, a row of a
+/// CSV file at most 64 MiB, and a text cell at most 1 MiB.
 ///
-/// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
-/// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
-/// --stream. Memory then does not depend on the number of rows, and landmarks are chosen from 20,000 rows
-/// drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit reads them
-/// as often as it has to. A kernel that is to be learned is learned from 1,000 of the rows drawn, with their targets.
+/// A table is read in blocks, twice, with --stream or if a fit in memory would take more than half of memory_limit. A
+/// row takes 8 x (3 x features + 28) bytes, and the default limit is a quarter of the machine's memory. The memory of a
+/// fit in blocks does not depend on the number of rows. Landmarks are then chosen from 20,000 rows drawn at random. A
+/// learned kernel uses 1,000 of these rows with their targets. For classes the rows are copied once to a temporary
+/// file, 8 bytes a number, which the fit reads several times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
@@ -195,239 +198,253 @@ fn missing_rules() -> impl TypedValueParser<Value = Missing> {
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,
-    /// Name of the column to predict
+    /// Name the column to predict
     ///
-    /// Given again, of further columns of numbers, which one model then predicts together: they share its relevance vectors.
+    /// Repeat the option for further columns of numbers. One model then predicts all targets with the same relevance
+    /// vectors.
     #[arg(help_heading = TABLE, long = "target", value_name = "NAME", required = true)]
     pub targets: Vec<String>,
-    /// What to learn: values or classes [default: as the target looks]
+    /// Learn values or classes [default: decided by the target]
     ///
-    /// Without it: classify if the target is text or boolean, has exactly two distinct numbers, or --multi-class is given;
-    /// else regress. A numeric target of 3 to 20 distinct whole values, each in three rows or more, stops the fit, unless
-    /// something else decides (such as --likelihood): say whether these are classes. So do quantities that are no plain
-    /// numbers, such as 5% or 1,010. Classes are named by numbers if all are, however these are written, unless one is a code
-    /// such as 007 or a whole number beyond 2^53.
+    /// The default is classify if the target is text or boolean, has exactly two distinct numbers, or --multi-class is
+    /// given. Otherwise it is regress. Two kinds of target need this option, unless another one decides (such as
+    /// --likelihood): 3 to 20 distinct whole numbers, each in three rows or more, and quantities that are not plain
+    /// numbers, such as 5% or 1,010. If all names of classes are numbers, their spelling does not matter, unless one is
+    /// a code such as 007 or a whole number above 2^53.
     #[arg(help_heading = TABLE, long)]
     pub task: Option<Task>,
-    /// Columns to leave out, by name
+    /// Leave out these columns
     #[arg(help_heading = TABLE, long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// Columns that hold categories, whatever their cells
+    /// Read these columns as categories, whatever their cells
     ///
-    /// Codes such as postal codes and grades, or texts and numbers mixed; at most 1000 categories each.
+    /// For codes such as postal codes and grades, and for mixed texts and numbers. A column may have at most 1000
+    /// categories.
     #[arg(help_heading = TABLE, long, value_name = "A,B", value_delimiter = ',')]
     pub categories: Vec<String>,
-    /// What to do with missing cells [default: refuse them]
+    /// Choose what to do with missing cells [default: refuse them]
     ///
-    /// drop: leave their rows out. mean: fill them with the mean of the column (for categories, with the shares of each). indicator:
-    /// fill them as well, and add a feature that is 1 where the cell is missing. Cells are missing if they are empty or hold a text
-    /// of --na. The model keeps the rule, and predict and score follow it.
+    /// drop leaves out their rows. mean fills them with the mean of the column (for categories, with the share of each
+    /// category). indicator fills them in the same way and adds a feature that is 1 if the cell is missing. A cell is
+    /// missing if it is empty or holds a text of --na. The model keeps the rule, and predict and score follow it.
     #[arg(help_heading = TABLE, long, value_name = "RULE", value_parser = missing_rules())]
     pub missing: Option<Missing>,
-    /// Column with the weight of each row
+    /// Name the column with the weight of each row
     ///
-    /// Weights are from 0 to 2^53. A weight of 1 counts as one row: weights that sum to 1 count as one row in all.
+    /// Weights are from 0 to 2^53. A weight of 1 counts as one row, so weights that sum to 1 count as one row in total.
     #[arg(help_heading = TABLE, long, value_name = "NAME")]
     pub weights: Option<String>,
-    /// Column with the known noise variance of each row
+    /// Name the column with the known noise variance of each row
     ///
-    /// Variances are positive, in squared units of the target. The noise is then known, not learned, and std, lower and upper
-    /// of a prediction are those of the function.
+    /// Variances are positive, in squared units of the target. The noise is not learned then. The columns std, lower
+    /// and upper of predictions describe the function without noise.
     #[arg(help_heading = TABLE, long, value_name = "NAME", conflicts_with = "exposure")]
     pub noise_variance: Option<String>,
-    /// Column with the exposure of each count
+    /// Name the column with the exposure of each count
     ///
-    /// What a count was gathered over, positive: a time, an area, a number of people. For --likelihood poisson.
+    /// The exposure is the time, the area or the number of people that a count refers to. It is positive. For --likelihood
+    /// poisson.
     #[arg(help_heading = TABLE, long, value_name = "NAME")]
     pub exposure: Option<String>,
     /// Use the features as they are
     ///
-    /// Without it features are scaled to mean 0 and standard deviation 1; the model file keeps the scaling.
+    /// By default features are scaled to mean 0 and standard deviation 1, and the model file keeps the scaling.
     #[arg(help_heading = TABLE, long)]
     pub no_standardize: bool,
     #[command(flatten)]
     pub reading: ReadArgs,
-    /// The kind of machine
+    /// Choose the kind of model
     #[arg(help_heading = MODEL, long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
     /// Start from named settings instead of the defaults
     ///
-    /// Other options win over them. tipping2001: the settings of the papers on relevance vector machines, --gamma scale
-    /// --weight-prior ard --sparsity 0 --variance posterior.
+    /// Other options override these settings. tipping2001 stands for the settings of the papers on relevance vector
+    /// machines: --gamma scale --weight-prior ard --sparsity 0 --variance posterior.
     #[arg(help_heading = MODEL, long, value_enum, value_name = "NAME")]
     pub preset: Option<Preset>,
-    /// How targets depend on the function [default: by the task]
+    /// Choose the distribution of the target [default: by the task]
     ///
-    /// gaussian, or student_t where there are outliers; poisson for counts; bernoulli or softmax for classes. The default is
-    /// gaussian for values and bernoulli or softmax for classes.
+    /// Use gaussian for values, student_t for values with outliers, poisson for counts, and bernoulli or softmax for
+    /// classes. The default is gaussian for values and bernoulli or softmax for classes.
     #[arg(help_heading = MODEL, long, value_name = "NAME", value_parser = PossibleValuesParser::new(Likelihood::NAMES))]
     pub likelihood: Option<String>,
-    /// How the precisions of the weights are learned
+    /// Choose how the precisions of the weights are learned
     #[arg(help_heading = MODEL, long, default_value = "search", value_parser = PossibleValuesParser::new(Inference::NAMES))]
     pub inference: String,
-    /// How more than two classes are modelled
+    /// Choose how more than two classes are modelled
     ///
-    /// joint: one model of all classes; the others: models of two classes. Unless it is auto, the task is to classify.
+    /// joint is one model of all classes. one_vs_rest and one_vs_one combine models of two classes. Any value but auto
+    /// implies --task classify.
     #[arg(help_heading = MODEL, long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
     pub multi_class: String,
-    /// The prior of the weights [default: auto]
+    /// Choose the prior of the weights [default: auto]
     ///
-    /// ard: a precision for each weight, which leaves few kernels. process: the covariance of a Gaussian process, whose
-    /// variance grows away from the data; for values with Gaussian noise, or classes in one model, and a kernel that is a
-    /// covariance. auto: process where there is one, else ard.
+    /// ard learns a precision for each weight and keeps few kernels. process gives the weights the covariance of a
+    /// Gaussian process, whose variance grows away from the data. process needs values with Gaussian noise or classes
+    /// in one model, and a kernel that is a covariance function. auto is process if that is possible, otherwise ard.
     #[arg(help_heading = MODEL, long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
     pub weight_prior: Option<String>,
-    /// How closely centres span the process prior
+    /// Set how closely the centres span the process prior
     ///
-    /// Rows become centres until the variance of the process that they do not span is, in the mean over the rows, at most
-    /// this share of the noise variance; for classes, until the probabilities are within so many nats of those of all rows.
-    /// Less takes more centres. The default is 0.3, beyond 3000 rows 0.01; for classes 0.005.
+    /// For values: rows become centres until the part of the process variance that the centres do not span, averaged
+    /// over the rows, is at most this share of the noise variance. For classes: until the probabilities are within this
+    /// number of nats of the probabilities with all rows as centres. A smaller value takes more centres. The default is
+    /// 0.3 for values, 0.01 for values of more than 3000 rows, and 0.005 for classes.
     #[arg(help_heading = MODEL, long, value_name = "SHARE")]
     pub residual: Option<f64>,
-    /// Penalty per relevance vector [default: auto]
+    /// Set the penalty per relevance vector [default: auto]
     ///
-    /// In nats of log evidence. With 0 the evidence alone decides, cv chooses by cross-validation; auto: 1, or 0 for other
-    /// schemes than search.
+    /// The unit is nats of log evidence. 0 disables the penalty. cv chooses it by cross-validation. auto is 1 with
+    /// --inference search and 0 with the other schemes.
     #[arg(help_heading = MODEL, long, value_name = "NATS|auto|cv")]
     pub sparsity: Option<Sparsity>,
-    /// The kernel, or several to choose from
+    /// Choose the kernel, or name several to select from
     ///
-    /// rbf, laplacian, matern32, matern52, rational_quadratic, linear, poly, sigmoid, linear_spline or periodic. Of several the one
-    /// of the highest posterior is taken; auto tries rbf, matern52 and matern32. Sums and products are written with + and *,
-    /// parameters in parentheses, features in brackets by number from 0, as in "rbf[0] + periodic(period=12)[1] + linear". What
-    /// they do not say is learned, and their features are not standardised.
+    /// Names: rbf, laplacian, matern32, matern52, rational_quadratic, linear, poly, sigmoid, linear_spline and
+    /// periodic. If several are given, the fit takes the kernel with the highest posterior; auto tries rbf, matern52
+    /// and matern32. Write sums and products with + and *, parameters in parentheses, and features in brackets by
+    /// number from 0, as in "rbf[0] + periodic(period=12)[1] + linear". Parameters that a sum or product does not give
+    /// are learned. Features are not standardised for sums, products and periodic kernels.
     #[arg(help_heading = KERNEL, long, value_name = "NAME[,NAME]|SUM", default_value = "rbf")]
     pub kernel: Vec<String>,
-    /// Scale of the kernel [default: evidence]
+    /// Set the scale of the kernel [default: evidence]
     ///
-    /// A number; scale: 1 / (features x variance); auto: 1 / features; or learned from a Gaussian process on at most 1000
-    /// rows, beyond 3000 rows from more: evidence-one (one width), evidence-ard (one for each feature), evidence
-    /// (whichever suits the rows; for classes up to 3000 rows one).
+    /// The value is a number, scale for 1 / (features x variance), auto for 1 / features, or a rule that learns it.
+    /// evidence-one learns one width, evidence-ard one for each feature, and evidence selects between the two (for
+    /// classes of up to 3000 rows: one width). The widths are learned by a Gaussian process on at most 1000 rows, or on
+    /// more if the table has more than 3000 rows.
     #[arg(help_heading = KERNEL, long, value_name = "VALUE")]
     pub gamma: Option<String>,
-    /// Whether centres stay at training rows
+    /// Keep the centres at training rows, or learn them
     ///
-    /// learned: the gradient of the evidence moves them.
+    /// fixed keeps them. learned moves them along the gradient of the evidence.
     #[arg(help_heading = KERNEL, long, default_value = "fixed", value_parser = PossibleValuesParser::new(CentreRule::NAMES))]
     pub centres: String,
-    /// Cross-validate with so many folds and print the scores
+    /// Cross-validate with this number of folds and print scores
     ///
-    /// The search is repeated in each fold. A row whose weight is a whole number w counts as w rows. By default there is
-    /// none, or 5 folds where something is chosen by them, fewer for fewer rows.
+    /// The search is repeated in each fold. A row whose weight is a whole number w counts as w rows. By default there is no
+    /// cross-validation, except if a setting is chosen by it: then there are 5 folds, or fewer for fewer rows.
     #[arg(help_heading = ERROR_BARS, long, value_name = "FOLDS", value_parser = at_least_two)]
     pub cv: Option<usize>,
-    /// Widen variances that cross-validation shows too small
+    /// Widen variances that cross-validation shows to be too small
     ///
-    /// For regression: predictive variances are multiplied by what held-out rows ask for.
+    /// For regression. Multiplies all predictive variances by the factor that held-out rows require.
     #[arg(help_heading = ERROR_BARS, long)]
     pub calibrate: bool,
-    /// The variance of predictions [default: auto]
+    /// Choose the variance of predictions [default: auto]
     ///
-    /// posterior: that of the weights; healed: one that does not shrink away from the data (values with Gaussian noise; the
-    /// model then keeps rows). auto: that of the process under a process prior, else healed where possible.
+    /// posterior is the variance of the weights. healed does not shrink away from the data; it needs values with
+    /// Gaussian noise, and the model keeps training rows for it. auto is the variance of the process under a process
+    /// prior, otherwise healed if possible.
     #[arg(help_heading = ERROR_BARS, long, value_name = "NAME", value_parser = variances())]
     pub variance: Option<String>,
-    /// Rows that the model keeps for the healed variance
+    /// Set how many rows the model keeps for the healed variance
     ///
-    /// A sample of more rows. The default is 2000 where that variance is used, else none.
+    /// If the table has more rows, the model keeps a sample of them. The default is 2000 if the healed variance is used,
+    /// otherwise none.
     #[arg(help_heading = ERROR_BARS, long, value_name = "N", value_parser = at_least_one)]
     pub keep_rows: Option<usize>,
-    /// Rows that may become relevance vectors
+    /// Set how many rows may become relevance vectors
     ///
-    /// all, a number of them, or auto: all up to 10,000, else 1,000; 1,000 also where a table read in blocks would need more
-    /// than the memory limit.
+    /// The value is a number, all or auto. auto is all rows if they are at most 10,000, otherwise 1,000. It is also
+    /// 1,000 if a table read in blocks would need more than the memory limit.
     #[arg(help_heading = LARGE, long, value_name = "auto|all|N", default_value = "auto")]
     pub dictionary: Dictionary,
-    /// How these rows are chosen, or a table of other points
+    /// Choose how these rows are selected, or give other points
     ///
-    /// A table has the features as columns, in the units of DATA; its points are taken instead of rows.
+    /// FILE is a table with the features as columns, in the units of DATA. Its points then replace the rows.
     #[arg(help_heading = LARGE, long, value_name = LANDMARKS, default_value = "kmedoids")]
     pub landmarks: String,
     /// Read the table in blocks, whatever its size
     ///
-    /// --time-limit counts from the first row. If it ends the reading, the model is of the rows read so far, and a warning
-    /// says how many.
+    /// --time-limit counts from the first row. If the limit is reached while the table is read, the model is fitted to the rows
+    /// read so far, and a warning gives their number.
     #[arg(help_heading = LARGE, long)]
     pub stream: bool,
-    /// Keep what is read in this file, to go on from it
+    /// Save the progress of reading in this file, and resume it
     ///
-    /// The sums over the rows read so far are kept after each block (less often if writing takes more than a tenth of the
-    /// time). A fit goes on from the file if the table holds the same bytes, under whatever name or date. It stays when the
-    /// fit ends. For regression. Implies --stream.
+    /// The sums over the rows read so far are saved after each block, or less often if saving takes more than a tenth of the
+    /// time. If the file exists, the fit resumes from it. The content of the table must be identical; its name and date may
+    /// differ. The file is kept when the fit ends. For regression. Implies --stream.
     #[arg(help_heading = LARGE, long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
-    /// Let the model keep what adding rows needs
+    /// Keep the statistics that --add-to needs in the model
     ///
-    /// Sums over its rows at its landmarks, for --add-to (regression, with --dictionary N or --landmarks FILE).
+    /// The statistics are sums over the rows at the landmarks. For regression, with --dictionary N or --landmarks FILE.
     #[arg(help_heading = MORE_ROWS, long)]
     pub keep_statistics: bool,
-    /// Add the rows of the table to those of this model
+    /// Add the rows of the table to the rows of this model
     ///
-    /// The model must keep statistics. The old rows are not needed; kernel, landmarks and scaling of the model stay.
+    /// The model must have been fitted with --keep-statistics. Its old rows are not needed. Kernel, landmarks and
+    /// scaling of the model do not change.
     #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
         "machine", "preset", "centres", "cv", "calibrate", "weight_prior", "residual", "variance", "keep_rows", "categories",
     ])]
     pub add_to: Option<PathBuf>,
-    /// Begin the search at this model
+    /// Start the search from this model
     ///
-    /// It has the same kernel and features, and was learned from the first rows of the table.
+    /// The model must have the same kernel and features, and must have been fitted to the first rows of the table.
     #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = ["stream", "checkpoint", "machine", "categories"])]
     pub init: Option<PathBuf>,
-    /// What a support vector machine minimises [default: by the task]
+    /// Choose what the SVM minimises [default: by the task]
     ///
     /// The default is c_svc for classes and epsilon_svr for values.
     #[arg(help_heading = SVM, long, value_name = "NAME", value_parser = PossibleValuesParser::new(Formulation::NAMES))]
     pub formulation: Option<String>,
-    /// Let a support vector classifier have probabilities
+    /// Add probabilities to a support vector classifier
     ///
-    /// By sigmoids fitted in a cross-validation: six fits instead of one. With fewer than 5 rows of a class they follow the
-    /// training rows.
+    /// Sigmoids are fitted to the decision values of a cross-validation, which takes six fits instead of one. If a class has
+    /// fewer than 5 rows, they are fitted to the decision values of the training rows.
     #[arg(help_heading = SVM, long)]
     pub probability: bool,
-    /// Seconds that the fit may take [default: no limit]
+    /// Limit the time of the fit, in seconds [default: no limit]
     ///
-    /// Reading a table in blocks counts too. The model is then the best so far.
+    /// At the limit the fit ends with the best model found so far. The time of reading a table in blocks counts as well.
     #[arg(help_heading = LIMITS, long, value_name = "SECONDS", value_parser = positive)]
     pub time_limit: Option<f64>,
-    /// Memory that the fit may take, such as 500MB or 4GB
+    /// Limit the memory of the fit, such as 500MB or 4GB
     ///
-    /// In bytes, or with a unit. A larger table is read in blocks, and what does not fit is refused. The default is a quarter
-    /// of the machine's memory.
+    /// In bytes, or with a unit. A larger table is read in blocks. A fit that still needs more memory stops with an
+    /// error. The default is a quarter of the machine's memory.
     #[arg(help_heading = LIMITS, long, value_name = "BYTES", value_parser = bytes)]
     pub memory_limit: Option<u64>,
-    /// Threads to use [default: one per processor]
+    /// Set the number of threads [default: one per processor]
     ///
-    /// The model does not depend on it.
+    /// The model does not depend on the number of threads.
     #[arg(help_heading = LIMITS, long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Any other setting, such as max_iterations=100
+    /// Set any other parameter, such as max_iterations=100
     ///
-    /// By its path in the settings, such as kernel.rbf.gamma=0.5. May be repeated; a wrong path lists what there is.
+    /// PATH is the path in the settings, as in kernel.rbf.gamma=0.5. The option may be repeated. The error of a wrong
+    /// path lists the valid names.
     #[arg(help_heading = LIMITS, long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
-    /// Where to write the model (JSON); not needed with --json
+    /// Write the model to this file (JSON); optional with --json
     #[arg(help_heading = RESULT, short, long, value_name = "MODEL")]
     pub output: Option<PathBuf>,
     /// Print the summary as JSON on stdout
     ///
-    /// What `inspect --json` prints, with the seconds taken; then -o may be left out.
+    /// The object has the fields of `inspect --json` and the time of the fit in seconds. With this option -o is optional.
     #[arg(help_heading = RESULT, long)]
     pub json: bool,
 }
 
 /// Predict the rows of a table with a trained model
 ///
-/// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights together; for counts the
-/// expected count, and quantiles of a new count). Classification writes prediction and one probability_<label> per class. A support
-/// vector machine has no std, lower and upper, and probabilities only if it was trained with them. Features are found by name, in any
-/// order; other columns are ignored. Categories and missing cells become features as in the fit. A row that is left out for a missing
-/// cell (--missing drop) keeps its line, without values. The columns of an .npy file are the features in their order if there are as
-/// many, else they are found by their places. Rows are read and written in blocks: a table of any size takes the same memory.
+/// For regression the output has the columns prediction, std, lower and upper, which include the noise and the
+/// uncertainty of the weights. For counts, prediction and std describe the expected count, lower and upper a new count.
+/// For classification the output has the column prediction and one probability_<label> per class. A support vector
+/// machine has no std, lower and upper, and it has probabilities only if it was trained with --probability.
 ///
-/// Of a classifier, --prior, --costs and --reject make other decisions of the same model: the prediction is then
-/// the decision. Where rows may be rejected, the column rejected says which are (true or false; prediction is
-/// what would have been decided); with costs there is expected_cost.
+/// Features are found by name, in any order; other columns are ignored. The columns of an .npy file are the features in
+/// their order if the numbers of both are equal; otherwise they are found by their numbers. Categories and missing
+/// cells become features as in the fit. A row that is left out because of a missing cell (--missing drop) keeps its
+/// line, without values. Rows are read and written in blocks, so the memory does not depend on the size of the table.
+///
+/// For a classifier, --prior, --costs and --reject change the decision but not the model. The column prediction then
+/// contains the decision. If rows may be rejected, the column rejected is true for the rejected rows, and prediction
+/// contains the decision without rejection. With costs there is a column expected_cost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec predict houses.json new_houses.csv -o prices.csv
@@ -441,53 +458,56 @@ pub(crate) struct PredictArgs {
     pub model: PathBuf,
     /// The table to predict
     pub data: PathBuf,
-    /// Where to write the predictions [default: stdout]
+    /// Write the predictions to this file [default: stdout]
     ///
-    /// As CSV; as Parquet if the name ends with .parquet.
+    /// The format is Parquet if the name ends with .parquet, otherwise CSV.
     #[arg(help_heading = OUTPUT, short, long, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
-    /// Probability of the interval from lower to upper [default: 0.95]
+    /// Set the probability of lower to upper [default: 0.95]
     ///
-    /// That a new value lies in it.
+    /// A new value lies between the columns lower and upper with this probability.
     #[arg(help_heading = REGRESSION, long, value_parser = probability)]
     pub level: Option<f64>,
     /// Also write quantiles with these probabilities
     ///
-    /// Columns quantile_0.05, quantile_0.5, ...: what a new value is below with that probability. For counts, the least
-    /// whole number that is not exceeded with that probability.
+    /// The columns are quantile_0.05, quantile_0.5, ... A new value is below the quantile with the given probability. For
+    /// counts, the quantile is the least whole number that is not exceeded with this probability.
     #[arg(help_heading = REGRESSION, long, value_name = "P,P", value_delimiter = ',', value_parser = probability)]
     pub quantiles: Vec<f64>,
-    /// Write std and samples of Student's t distribution too
+    /// Use Student's t distribution also for std and samples
     ///
-    /// For models of the variational scheme that have learned the noise; the degrees of freedom say how well. lower, upper
-    /// and quantiles are of that distribution in any case.
+    /// For models of the variational scheme with learned noise. The degrees of freedom express how well the noise is
+    /// known. lower, upper and quantiles of these models always use the t distribution.
     #[arg(help_heading = REGRESSION, long)]
     pub student_t: bool,
-    /// The variance of predictions [default: as in the model]
+    /// Choose the variance of predictions [default: as in fit]
     ///
-    /// healed: one that grows away from the training rows; it needs a model that keeps rows (fit --variance healed or --keep-
-    /// rows).
+    /// posterior is the variance of the weights. healed grows away from the training rows; it needs a model that keeps
+    /// rows (fit --variance healed or --keep-rows).
     #[arg(help_heading = REGRESSION, long, value_parser = PossibleValuesParser::new(Variance::NAMES))]
     pub variance: Option<String>,
-    /// Also write so many draws from the posterior
+    /// Also write this number of draws from the posterior
     ///
-    /// Values with noise: columns sample_1, sample_2, ...; each is one function, the same at all rows.
+    /// The columns are sample_1, sample_2, ... and contain values with noise. Each column is one function drawn at all rows.
     #[arg(help_heading = OUTPUT, long, value_name = "N", value_parser = at_least_one)]
     pub samples: Option<usize>,
-    /// Seed of the draws
+    /// Set the seed of the draws
     #[arg(help_heading = OUTPUT, long, value_name = "N", default_value = "0", requires = "samples")]
     pub seed: u64,
-    /// Column with the exposure of each count [default: 1 each]
+    /// Name the column with the exposure of each count [default: 1]
     ///
     /// For a model of counts (fit --likelihood poisson).
     #[arg(help_heading = REGRESSION, long, value_name = "NAME", conflicts_with = "noise_variance")]
     pub exposure: Option<String>,
-    /// Column with the noise variance of each row
+    /// Name the column with the noise variance of each row
     ///
-    /// For a model that was trained with such a column: std, lower and upper are then those of a new value.
+    /// For a model that was trained with --noise-variance. The columns std, lower and upper then describe a new value
+    /// with noise.
     #[arg(help_heading = REGRESSION, long, value_name = "NAME")]
     pub noise_variance: Option<String>,
-    /// Threads to use; the predictions do not depend on it [default: one per processor]
+    /// Set the number of threads [default: one per processor]
+    ///
+    /// The predictions do not depend on the number of threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
@@ -498,67 +518,72 @@ pub(crate) struct PredictArgs {
     pub decision: DecisionArgs,
 }
 
-/// What is done with cells that the model has no feature for.
+/// Rules for missing cells and unknown categories.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RuleArgs {
-    /// What to do with missing cells [default: as in the model]
+    /// Choose what to do with missing cells [default: as in fit]
     ///
-    /// drop: make no prediction for their rows. mean: fill them with the mean of the training rows. indicator: only if the model was
-    /// trained with it. A model that was trained without a rule refuses them.
+    /// drop makes no prediction for their rows. mean fills them with the mean of the training rows. indicator needs a
+    /// model that was trained with it. By default the rule of the model applies. Without such a rule a missing cell is
+    /// an error.
     #[arg(help_heading = READING, long, value_name = "RULE", value_parser = missing_rules())]
     pub missing: Option<Missing>,
-    /// What to do with categories that the model does not know
+    /// Choose what to do with categories unknown to the model
     ///
-    /// error: stop. ignore: predict as if the cell said nothing, with the means of the column's features.
+    /// error stops the command. ignore predicts with the means of the features of the column.
     #[arg(help_heading = READING, long, value_enum, default_value = "error")]
     pub unknown: Unknown,
 }
 
-/// What is done with categories that no training row had.
+/// Rules for categories that no training row had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unknown {
     /// Stop
     Error,
-    /// Predict as if the cell said nothing
+    /// Predict with the means of the features of the column
     Ignore,
 }
 
-/// How probabilities of classes become decisions.
+/// Options that turn probabilities of classes into decisions.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Decisions of classifiers")]
 pub(crate) struct DecisionArgs {
-    /// Class probabilities where the model is used
+    /// Set the class probabilities of the rows to predict
     ///
-    /// Of all classes and summing to 1, in place of their shares among the rows trained on.
+    /// Give the probabilities of all classes; they sum to 1. They replace the shares of the classes among the training rows.
     #[arg(long, value_name = "LABEL=P,LABEL=P", value_delimiter = ',', value_parser = label_and_probability)]
     pub prior: Vec<(String, f64)>,
-    /// Costs of decisions: choose the least expected cost
+    /// Choose decisions by the least expected cost
     ///
-    /// Zero or positive. For each two classes TRUE:DECIDED=COST (TRUE:TRUE is 0 unless given), or a table: a column for each
-    /// decision, by the name of the class, and before them a column that names the true class of each row.
+    /// Costs are zero or positive. Give TRUE:DECIDED=COST for every two classes (TRUE:TRUE is 0 unless given), or a
+    /// table. The first column of the table names the true class of each row. Each further column has the costs of one
+    /// decision and the name of its class.
     #[arg(long, value_name = "TABLE|TRUE:DECIDED=COST,...")]
     pub costs: Option<String>,
-    /// Reject rows whose decision is less probable than that
+    /// Reject rows whose decision is less probable than P
     #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "costs")]
     pub reject: Option<f64>,
-    /// With --costs: what rejecting a row costs
+    /// Set the cost of rejecting a row (with --costs)
     ///
-    /// Rows whose least expected cost is higher are rejected.
+    /// A row is rejected if the least expected cost of its decisions is higher.
     #[arg(long, value_name = "COST", value_parser = zero_or_positive, requires = "costs")]
     pub reject_cost: Option<f64>,
 }
 
 /// Evaluate a model on labelled data
 ///
-/// DATA holds rows with the true values or classes: best rows that the model was not trained on. Of classes: error
-/// rate, log loss, Brier score (summed over the classes), area under the ROC curve and average precision (of the second
-/// class; of more than two the mean over the classes, each against the rest), expected calibration error (15 bins). Of
-/// real values: RMSE, MAE, mean negative log predictive density, share of rows between lower and upper. What a
-/// model does not have is left out: a support vector machine has no density, and probabilities only if it was trained
-/// with them.
+/// DATA holds rows with the true values or classes, preferably rows that were not used for training.
 ///
-/// With --costs: the mean cost of the decisions, by the true classes and as the probabilities expect it. With --reject
-/// or --reject-cost: the share of rows rejected, and the error rate of the others.
+/// The measures for classes are error rate, log loss, Brier score (summed over the classes), area under the ROC curve,
+/// average precision and expected calibration error (15 bins). Area and average precision refer to the second class.
+/// For more than two classes they are means over the classes, each against the rest. The measures for real values are
+/// RMSE, MAE, mean negative log predictive density, and the share of rows between lower and upper. Measures that the
+/// model cannot have are left out: a support vector machine has no density, and it has probabilities only if it was
+/// trained with --probability.
+///
+/// With --costs the mean cost of the decisions is added, both by the true classes and as expected from the
+/// probabilities. With --reject or --reject-cost the share of rejected rows and the error rate of the other rows are
+/// added.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec score houses.json test.csv
@@ -570,34 +595,46 @@ pub(crate) struct ScoreArgs {
     pub model: PathBuf,
     /// The table with true values or classes
     pub data: PathBuf,
-    /// Name of the column with them [default: the name of the target that the model was trained for]
+    /// Name the column with the true values [default: as in fit]
+    ///
+    /// Or with the true classes. By default the column has the name of the target that the model was trained for.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
-    /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
+    /// Set the probability of the intervals [default: 0.95]
+    ///
+    /// For regression: the share of rows that lie inside their intervals is printed.
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
-    /// NLPD by Student's t distribution, as coverage is: for models of the variational scheme that have learned the noise
+    /// Compute the NLPD from Student's t distribution
+    ///
+    /// For models of the variational scheme with learned noise. The coverage always uses the t distribution for these
+    /// models.
     #[arg(long)]
     pub student_t: bool,
-    /// DATA is the training table: predict each row as if it had been left out. Precisions (under a process prior
-    /// kernel, amplitude and noise) stay those of the fit to all rows, so the scores are optimistic if a large share of the
-    /// rows are relevance vectors.
-    /// Sample weights are taken for 1
+    /// Predict each row as if it had been left out of training
+    ///
+    /// DATA is the training table. The precisions (under a process prior: kernel, amplitude and noise) are not fitted
+    /// again, so the scores are optimistic if a large share of the rows are relevance vectors. All sample weights count
+    /// as 1.
     #[arg(long)]
     pub leave_one_out: bool,
-    /// Column with the exposure of each count [default: 1 each]
+    /// Name the column with the exposure of each count [default: 1]
     #[arg(long, value_name = "NAME")]
     pub exposure: Option<String>,
-    /// Folder for figures, made if need be: ROC, precision against recall, reliability (classes)
+    /// Draw figures into this folder, created if missing (classes)
+    ///
+    /// The figures are the ROC curve, precision against recall, and reliability.
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
-    /// How the measures are written; CSV and JSON have every digit
+    /// Choose the output format; CSV and JSON have all digits
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Where to write them [default: stdout]
+    /// Write the measures to this file [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Threads to use; the measures do not depend on it [default: one per processor]
+    /// Set the number of threads [default: one per processor]
+    ///
+    /// The measures do not depend on the number of threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
@@ -610,9 +647,10 @@ pub(crate) struct ScoreArgs {
 
 /// Write a model and its predictions as an HTML page
 ///
-/// One file that needs no other, to be read in a browser or printed: measures beside a constant prediction, predictions against
-/// observations or ROC, reliability and confusions, coverage of intervals, residuals, feature relevance, relevance vectors, warnings
-/// with advice. Without TABLE, or without its target, the page is on the model alone.
+/// The page is one file without links to others, to be read in a browser or printed. It contains the measures beside
+/// those of a constant prediction, feature relevance, relevance vectors, and warnings with advice. For values it shows
+/// predictions against observations, coverage of intervals and residuals; for classes ROC curve, reliability and
+/// confusions. Without TABLE, or without its target, the page describes only the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec report houses.json test.csv -o houses.html
@@ -624,26 +662,28 @@ pub(crate) struct ReportArgs {
     /// The table with true values or classes
     #[arg(value_name = "TABLE")]
     pub data: Option<PathBuf>,
-    /// Where to write the page
+    /// Write the page to this file
     #[arg(short, long, value_name = "OUT.html")]
     pub output: PathBuf,
-    /// Name of the column with true values or classes
+    /// Name the column with the true values [default: as in fit]
     ///
-    /// Default: the name of the target that the model was trained for. Of a model of several targets: the one to report on, instead
-    /// of all.
+    /// Or with the true classes. By default the column has the name of the target that the model was trained for. For a
+    /// model of several targets the page reports on all targets, or with this option on one of them.
     #[arg(long, value_name = "NAME", requires = "data")]
     pub target: Option<String>,
-    /// Column with the exposure of each count [default: 1 each]
+    /// Name the column with the exposure of each count [default: 1]
     ///
     /// For a model of counts (fit --likelihood poisson).
     #[arg(long, value_name = "NAME", conflicts_with = "noise_variance", requires = "data")]
     pub exposure: Option<String>,
-    /// Column with the noise variance of each row
+    /// Name the column with the noise variance of each row
     ///
-    /// For a model that was trained with such a column.
+    /// For a model that was trained with --noise-variance.
     #[arg(long, value_name = "NAME", requires = "data")]
     pub noise_variance: Option<String>,
-    /// Threads to use; the page does not depend on it [default: one per processor]
+    /// Set the number of threads [default: one per processor]
+    ///
+    /// The page does not depend on the number of threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
@@ -657,17 +697,18 @@ pub(crate) struct ReportArgs {
 pub(crate) struct InspectArgs {
     /// The model file
     pub model: PathBuf,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 /// Write a model for other programs: ONNX, C or LIBSVM
 ///
-/// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime, C (.h) as one
-/// header without dependencies, LIBSVM (.libsvm) a support vector machine as LIBSVM's model file. Values have mean and standard
-/// deviation, classes label and probabilities. Rows are not checked there: a feature that is not finite gives a prediction
-/// without meaning. A model with a healed variance or an external kernel cannot be written.
+/// The file predicts rows in their original units as `relvec predict` does, scaling included. An ONNX file (.onnx) runs
+/// in any ONNX runtime. A C file (.h) is one header without dependencies. A LIBSVM file (.libsvm) is the model file of
+/// a support vector machine. Predictions of values are mean and standard deviation, those of classes label and
+/// probabilities. The exported model does not check rows: for a feature that is not finite the prediction has no
+/// meaning. A model with a healed variance or an external kernel cannot be exported.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec export houses.json -o houses.onnx
@@ -677,32 +718,32 @@ pub(crate) struct InspectArgs {
 pub(crate) struct ExportArgs {
     /// The model file
     pub model: PathBuf,
-    /// Where to write it; .onnx, .h or .libsvm says the format
+    /// Write to this file; format by .onnx, .h or .libsvm
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// The format [default: by the ending of the output]
+    /// Choose the format [default: by the ending of the output]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<ExportFormat>,
-    /// Precision of the numbers [default: float64 or float]
+    /// Set the precision of numbers [default: float64 or float]
     ///
-    /// ONNX: float64 (the default); mixed, rows and predictions in single precision and everything between in double; float32,
-    /// single throughout. C: float (the default); double; int16, tables of 16-bit whole numbers, whose effect the header tells.
-    /// Less than double precision is refused if it would change predictions by more than a hundredth of their standard
-    /// deviation (int16: two).
+    /// For ONNX: float64 (the default), mixed (rows and predictions in single precision, everything between in double
+    /// precision), or float32 (single precision throughout). For C: float (the default), double, or int16 (tables of
+    /// 16-bit whole numbers; the header states their effect). Less than double precision is an error if it would change
+    /// predictions by more than a hundredth of their standard deviation (int16: by more than two hundredths).
     #[arg(long, value_name = "NAME")]
     pub precision: Option<String>,
     /// Leave out standard deviations, which are most of the file
     #[arg(long)]
     pub no_std: bool,
-    /// What names in a C header begin with [default: model]
+    /// Set the prefix of names in a C header [default: model]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }
 
-/// What other programs read.
+/// The formats of exported models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// A graph of standard operators
+    /// A graph of standard ONNX operators
     Onnx,
     /// A header in C99 and C++11
     C,
@@ -710,99 +751,113 @@ pub(crate) enum ExportFormat {
     Libsvm,
 }
 
-/// Read a model of another program: LIBSVM
+/// Import a support vector machine from LIBSVM
 ///
-/// The model file predicts as LIBSVM does. Features are columns without names, in the order of the table. What LIBSVM does not
-/// keep is unknown: training rows, iterations and objective. One-class machines and precomputed kernels cannot be read.
+/// The imported model predicts as LIBSVM does. Features are columns without names, in the order of the table. Training
+/// rows, iterations and objective are unknown, since a LIBSVM file does not contain them. One-class models and
+/// precomputed kernels cannot be imported.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   relvec import cells.libsvm -o cells.json")]
 pub(crate) struct ImportArgs {
     /// The model file of LIBSVM
     pub file: PathBuf,
-    /// Where to write the model
+    /// Write the model to this file
     #[arg(short, long, value_name = "OUT.json")]
     pub output: PathBuf,
-    /// Number of features [default: the largest in the file]
+    /// Set the number of features [default: largest in the file]
     ///
-    /// A file does not say it if the last features are 0 in all support vectors.
+    /// Needed if the last features are 0 in all support vectors, since the file then does not mention them.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub features: Option<usize>,
 }
 
 /// Compare RVMs and SVMs by cross-validation
 ///
-/// The rows of the result: rvm, a relevance vector machine whose gamma is chosen by an inner cross-validation; rvm
-/// evidence, the same whose gamma is learned by the evidence; vrvm, the variational scheme with the gamma of rvm, at
-/// most 200 candidates, a tolerance of 0.001 nats and useless weights pruned; svm, C-SVC or epsilon-SVR, whose c, gamma and
-/// epsilon are chosen by the inner cross-validation. The other settings of relevance vector machines are those of `fit --preset
-/// tipping2001`.
+/// The result has a row for each model. rvm is a relevance vector machine whose gamma is chosen by an inner
+/// cross-validation. rvm evidence is a relevance vector machine whose gamma is learned by the evidence. vrvm uses the
+/// variational scheme with the gamma of rvm, at most 200 candidates, a tolerance of 0.001 nats, and pruning of useless
+/// weights. svm is a C-SVC or epsilon-SVR whose c, gamma and epsilon are chosen by the inner cross-validation. The
+/// other settings of relevance vector machines are those of `fit --preset tipping2001`.
 ///
-/// Every fold is predicted by machines that have seen the other folds only: within these the settings are chosen (the
-/// least squared error, or error rate; of equals the smoothest) and the features are standardised. Of real values:
-/// RMSE, MAE, mean negative log predictive density, share of rows in the central 95 % interval; of classes: error rate,
-/// log loss, Brier score (summed over the classes), expected calibration error (15 bins). An SVM has no predictive
-/// density; its probabilities of classes are Platt's. Means over the folds, and the standard errors of these means.
+/// Every fold is predicted by models that were fitted to the other folds only. Within these, features are standardised
+/// and settings are chosen by the least squared error or the least error rate; of equal settings the smoothest is
+/// taken. The measures for real values are RMSE, MAE, mean negative log predictive density, and the share of rows in
+/// the central 95 % interval. The measures for classes are error rate, log loss, Brier score (summed over the classes)
+/// and expected calibration error (15 bins). An SVM has no predictive density; its class probabilities are computed by
+/// Platt's method. The table shows means over the folds and the standard errors of these means.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec compare houses.csv --target price
   relvec compare cells.csv --target kind --cv 10 --machines rvm,svm --grid c=1,10,100 --grid gamma=0.3,1
   relvec compare houses.csv --target price --format json -o comparison.json")]
 pub(crate) struct CompareArgs {
-    /// The table: as for `fit`
+    /// The table, in a format that `fit` reads
     pub data: PathBuf,
-    /// Name of the column to predict
+    /// Name the column to predict
     #[arg(long, value_name = "NAME")]
     pub target: String,
-    /// What to learn. Default: as for `fit`
+    /// Learn values or classes [default: decided as by `fit`]
     #[arg(long)]
     pub task: Option<Task>,
-    /// Columns to leave out, by name
+    /// Leave out these columns
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// Columns that hold categories, whatever their cells look like
+    /// Read these columns as categories, whatever their cells
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub categories: Vec<String>,
-    /// What to do with missing cells: as for `fit`; the means are those of the rows that a machine sees
+    /// Choose what to do with missing cells [default: refuse them]
+    ///
+    /// The rules are those of `fit`. Means are taken over the rows that a model is fitted to.
     #[arg(long, value_name = "RULE", value_parser = missing_rules())]
     pub missing: Option<Missing>,
-    /// What to compare
+    /// Choose the models to compare
     #[arg(long, value_name = "NAME[,NAME]", value_enum, value_delimiter = ',', default_value = "rvm,vrvm,svm")]
     pub machines: Vec<Compared>,
-    /// Folds of the table; classes are spread over them evenly
+    /// Set the number of folds; classes are spread over them evenly
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_two)]
     pub cv: usize,
-    /// Folds within the rows learned from, by which settings are chosen
+    /// Set the number of inner folds, which choose settings
+    ///
+    /// The inner folds divide the training rows of each outer fold.
     #[arg(long, value_name = "N", default_value = "3", value_parser = at_least_two)]
     pub inner_cv: usize,
-    /// The kernel of all machines
+    /// Choose the kernel of all models
     #[arg(long, value_name = "NAME", default_value = "rbf", value_parser = kernels())]
     pub kernel: String,
-    /// Values to choose among (may be repeated): gamma, in multiples of 1 / (features x variance); c, in regression in
-    /// standard deviations of the target; epsilon, in the same. A single value is taken as it is
-    /// [default: gamma=0.03,0.1,0.3,1,3 c=0.1,1,10,100 epsilon=0.05,0.2]
+    /// List the values among which a setting is chosen
+    ///
+    /// gamma is in multiples of 1 / (features x variance). c and epsilon are in standard deviations of the target
+    /// (regression); for classes c has no unit. A setting with a single value is not chosen but used as it is. May be
+    /// repeated for several settings [default: gamma=0.03,0.1,0.3,1,3 c=0.1,1,10,100 epsilon=0.05,0.2]
     #[arg(long, value_name = "NAME=V,V")]
     pub grid: Vec<String>,
-    /// Use the features as they are, not scaled to mean 0 and standard deviation 1
+    /// Use the features as they are
+    ///
+    /// By default features are scaled to mean 0 and standard deviation 1.
     #[arg(long)]
     pub no_standardize: bool,
-    /// Seed of the folds, and of what else is drawn
+    /// Set the seed of the folds and of other random draws
     #[arg(long, value_name = "N", default_value = "0")]
     pub seed: u64,
-    /// Threads to use; only times depend on it [default: one per processor]
+    /// Set the number of threads [default: one per processor]
+    ///
+    /// Only the times depend on the number of threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// How the table is written; CSV and JSON have every digit, and JSON each fold and its settings
+    /// Choose the output format; CSV and JSON have all digits
+    ///
+    /// JSON also contains each fold and its settings.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Where to write the table [default: stdout]
+    /// Write the table to this file [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub reading: ReadArgs,
 }
 
-/// What `compare` compares.
+/// The models that `compare` can fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compared {
     /// Relevance vector machine, gamma by cross-validation and by evidence
@@ -813,29 +868,29 @@ pub(crate) enum Compared {
     Svm,
 }
 
-/// How a table is written.
+/// The formats of tables of measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For the eye
+    /// Aligned text for the screen
     Text,
-    /// One line of numbers (of `compare` one per machine)
+    /// One line of numbers (`compare`: one per model)
     Csv,
-    /// With all that there is (of `compare` each fold)
+    /// All results (`compare`: also of each fold)
     Json,
 }
 
 /// Fit two built-in problems and draw them
 ///
-/// Needs no file and no network. The problems are those of the papers: sinc with noise, and two classes
-/// in the plane, each a mixture of two Gaussians.
+/// Needs no file and no network. The problems come from the papers on relevance vector machines: the sinc function with
+/// noise, and two classes in the plane, each a mixture of two Gaussians.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Folder for the figures, made if need be
+    /// Draw the figures into this folder, created if missing
     #[arg(long, value_name = "DIR", default_value = "relvec-demo")]
     pub out: PathBuf,
 }
 
-/// The experiments of the papers, in the order of the report.
+/// Names of the experiments of the papers, in the order of the report.
 pub(crate) const EXPERIMENTS: [&str; 12] = [
     "textbook",
     "sinc",
@@ -853,33 +908,37 @@ pub(crate) const EXPERIMENTS: [&str; 12] = [
 
 /// Reproduce the experiments of the original papers
 ///
-/// The papers are Tipping 1999 and 2001 and Bishop & Tipping 2000; the examples of a textbook's chapter on sparse
-/// kernel machines (Bishop 2006, chapter 7) come first. Prints a table, and writes report.md with the figures
-/// drawn from our fits. Synthetic problems need nothing; the others need their tables in --data, and where one is not
-/// there its row says so.
+/// The papers are Tipping (1999, 2001) and Bishop and Tipping (2000). The first experiments are examples from chapter 7
+/// of Bishop's textbook (2006), on sparse kernel machines. The command prints a table and writes report.md with figures
+/// of its own fits. Synthetic problems need no data. The other problems need their tables in --data; if a table is
+/// missing, the row of the problem says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec reproduce --quick
   relvec reproduce --data tables --out report
   relvec reproduce --data tables --only pima,ripley")]
 pub(crate) struct ReproduceArgs {
-    /// Folder with boston_housing.csv, ripley_synth_train.csv, ripley_synth_test.csv, pima_train.csv, pima_test.csv,
-    /// usps_train.csv.gz, usps_test.csv.gz; the target of each is the column `target`
+    /// Read the tables of the experiments from this folder
+    ///
+    /// The files are boston_housing.csv, ripley_synth_train.csv, ripley_synth_test.csv, pima_train.csv, pima_test.csv,
+    /// usps_train.csv.gz and usps_test.csv.gz. In each the target is the column `target`.
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// A few repeats of each, and not the longest: two minutes
+    /// Run few repeats and skip the longest (two minutes)
     #[arg(long)]
     pub quick: bool,
-    /// Only these experiments
+    /// Run only these experiments
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = PossibleValuesParser::new(EXPERIMENTS))]
     pub only: Vec<String>,
-    /// Folder for the report and the figures, made if need be
+    /// Write report and figures to this folder, created if missing
     #[arg(long, value_name = "DIR", default_value = "relvec-reproduction")]
     pub out: PathBuf,
-    /// Seed of samples, splits and folds
+    /// Set the seed of samples, splits and folds
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Threads to use; the figures do not depend on it [default: one per processor]
+    /// Set the number of threads [default: one per processor]
+    ///
+    /// The results do not depend on the number of threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
 }
@@ -900,11 +959,11 @@ pub(crate) struct CompletionsArgs {
 #[command(after_help = "Example:
   relvec man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Folder for relvec.1, relvec-fit.1 and so on, made if need be
+    /// Folder for relvec.1, relvec-fit.1 and so on, created if missing
     pub folder: PathBuf,
 }
 
-/// The kinds of machine.
+/// The kinds of model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MachineKind {
     /// Relevance vector machine
@@ -916,13 +975,13 @@ pub(crate) enum MachineKind {
 /// Named settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preset {
-    /// Of Tipping (2001), and Tipping and Faul (2003)
+    /// Settings of Tipping (2001) and Tipping and Faul (2003)
     #[value(name = "tipping2001")]
     Tipping2001,
 }
 
 impl Preset {
-    /// The machine with these settings.
+    /// Returns a relevance vector machine with these settings.
     pub fn rvm(self) -> Rvm {
         match self {
             Preset::Tipping2001 => Rvm::tipping2001(),
@@ -930,7 +989,7 @@ impl Preset {
     }
 }
 
-/// What to learn.
+/// The quantity to learn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Task {
     /// Real values
@@ -940,21 +999,23 @@ pub(crate) enum Task {
 }
 
 impl FitArgs {
-    /// The kernels: an expression each, or names with commas between them.
+    /// Returns the kernels of --kernel. An argument with parentheses or brackets is one expression; others are lists of
+    /// names with commas.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.kernel
             .iter()
             .flat_map(|text| if text.contains(['(', '[']) { vec![text.as_str()] } else { text.split(',').collect() })
     }
 
-    /// Whether features are standardised before the fit: parts of sums and periods have the units of their columns.
+    /// True if features are standardised before the fit. They are not for sums, products and periodic kernels, whose
+    /// parameters have the units of their columns.
     pub fn standardizes(&self) -> bool {
         !self.no_standardize && !self.kernels().any(|text| text.contains(['+', '*', '[']) || text.contains("periodic"))
     }
 }
 
 impl Task {
-    /// The name used in arguments and JSON.
+    /// Returns the name used in arguments and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Task::Regress => "regress",
@@ -963,12 +1024,12 @@ impl Task {
     }
 }
 
-/// What --kernel of a comparison takes.
+/// Returns the parser of --kernel of `compare`.
 fn kernels() -> PossibleValuesParser {
     PossibleValuesParser::new(Kernel::NAMES.iter().copied().filter(|name| !matches!(*name, "periodic" | "sum")))
 }
 
-/// What --variance of a fit takes.
+/// Returns the parser of --variance of `fit`.
 fn variances() -> PossibleValuesParser {
     PossibleValuesParser::new(Variance::NAMES.iter().copied().chain(["auto"]))
 }
@@ -987,7 +1048,7 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A separator by its name, or as it is.
+/// Reads a separator that is given by its name or as the character itself.
 fn separator(text: &str) -> Result<u8, String> {
     match text {
         "comma" => Ok(b','),
@@ -998,11 +1059,11 @@ fn separator(text: &str) -> Result<u8, String> {
     }
 }
 
-/// A character that is no letter, digit or quotation mark.
+/// Reads a character that is not a letter, digit or quotation mark.
 fn mark(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         [byte] if byte.is_ascii_punctuation() && *byte != b'"' || matches!(byte, b' ' | b'\t') => Ok(*byte),
-        _ => Err("expected one character that is no letter, digit or quotation mark, such as #".into()),
+        _ => Err("expected one character that is not a letter, digit or quotation mark, such as #".into()),
     }
 }
 
@@ -1035,7 +1096,7 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Bytes, or a number of them with a unit of thousands.
+/// Reads a number of bytes, with or without a decimal unit such as MB (10^6 bytes).
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
@@ -1047,7 +1108,7 @@ fn bytes(text: &str) -> Result<u64, String> {
         _ => f64::NAN,
     };
     match digits.parse::<f64>().map(|number| number * unit) {
-        // Beyond, bytes are no whole numbers in 64-bit floating point, and nobody has so many.
+        // Above 2^53, whole numbers are not exact in 64-bit floating point.
         Ok(bytes) if (1.0..2f64.powi(f64::MANTISSA_DIGITS as i32)).contains(&bytes) => Ok(bytes as u64),
         _ => Err("expected a number of bytes above 0, such as 500000000, 500MB or 4GB".into()),
     }
