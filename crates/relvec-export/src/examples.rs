@@ -1,25 +1,24 @@
-//! Ten rows and what relvec predicts there, which every export carries to be tested by.
+//! Ten rows with relvec's predictions, which every export contains as a self-test.
 
 use ndarray::{Array1, Array2, Axis};
 use relvec_predict::{FittedBasis, Likelihood, Model, Moderation};
 
 use crate::error::Result;
 
-/// Rows of a self-test.
+/// Number of rows of a self-test.
 pub(crate) const ROWS: usize = 10;
 
-/// Rows in the units of the features, [N, D], and the predictions there.
+/// Rows in original units, [N, D], with their predictions.
 pub(crate) struct Examples {
     pub rows: Array2<f64>,
     pub expected: Expected,
 }
 
-/// Predictions at N rows.
+/// Predictions for N rows.
 pub(crate) enum Expected {
-    /// Values or counts, and their standard deviations, [N, K] each; of support vector machines means alone.
+    /// Means and standard deviations of values or counts, [N, K] each. Support vector machines have only means.
     Values { mean: Array2<f64>, std: Option<Array2<f64>> },
-    /// Numbers of the classes, `[N]`, their probabilities, [N, K], and values of the functions, [N, C], of a support vector
-    /// machine.
+    /// Class numbers, `[N]`, probabilities, [N, K], and for a support vector machine decision values, [N, C].
     Classes { label: Vec<usize>, probabilities: Option<Array2<f64>>, decision: Option<Array2<f64>> },
 }
 
@@ -31,12 +30,12 @@ impl Examples {
     }
 }
 
-/// Points on the lines between neighbouring vectors, [count, D], in the units of the features.
+/// Returns points on the lines between neighbouring centres, [count, D], in original units.
 pub(crate) fn between_vectors(model: &Model, count: usize) -> Array2<f64> {
     let d = model.n_features;
     let centres = match &model.expansion.basis {
         FittedBasis::Kernel { centres, .. } if centres.nrows() > 0 => centres.clone(),
-        // Of columns that were given nothing is known but their number.
+        // For given columns only their number is known.
         _ => Array2::from_shape_fn((count, d), |(i, j)| ((3 * i + 5 * j) % 7) as f64 / 4.0 - 0.5),
     };
     let m = centres.nrows();
@@ -53,7 +52,7 @@ pub(crate) fn between_vectors(model: &Model, count: usize) -> Array2<f64> {
     out
 }
 
-/// What relvec predicts at `rows`, [N, D].
+/// Returns the predictions of relvec at `rows`, [N, D].
 pub(crate) fn expected(model: &Model, rows: &Array2<f64>) -> Result<Expected> {
     let x = rows.view();
     if let Some(margins) = &model.margins {

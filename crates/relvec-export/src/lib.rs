@@ -1,8 +1,9 @@
 //! Writes models of relvec in the formats of other programs.
 //!
-//! [`to_onnx`] makes a graph of standard operators that predicts means and standard deviations, or labels and probabilities, in
-//! any ONNX runtime. [`to_c`] makes one C header without dependencies, for programs and processors that have no runtime.
-//! [`to_libsvm`] writes support vector machines as LIBSVM does, and [`from_libsvm`] reads its model files.
+//! [`to_onnx`] writes a graph of standard operators that predicts means and standard deviations, or labels and
+//! probabilities, in any ONNX runtime. [`to_c`] writes one C header without dependencies, for programs and processors
+//! without a runtime. [`to_libsvm`] writes support vector machines in LIBSVM's format, and [`from_libsvm`] reads
+//! LIBSVM's model files.
 //!
 //! ```no_run
 //! use relvec_export::{OnnxOptions, to_onnx};

@@ -1,22 +1,23 @@
-//! What all formats write of a model: its basis functions, weights, triangles and how outputs follow from them.
+//! Parts of a model that all formats write: basis functions, weights, triangular factors, and how outputs follow from
+//! them.
 
 use ndarray::{Array1, Array2};
 use relvec_predict::{FittedBasis, Kernel, Likelihood, Margins, Model, MultiClass, Posterior, ProcessPrior, Variance};
 
 use crate::error::{Error, Result};
 
-/// Most features of a model that is exported, as many as a table of the command may have: rows of a self-test and loops over
-/// features are made of them.
+/// Most features of an exported model, the limit of a table of the command. Rows of a self-test and loops over features
+/// have this length.
 const MOST_FEATURES: usize = 1_000_000;
 
-/// A model by its parts. The functions are f = W'phi(z) + w_0, z the row after scaling.
+/// A model in parts. Its functions are f = W'phi(z) + w_0, with z the row in scaled units.
 pub(crate) struct Machine<'a> {
     pub model: &'a Model,
     pub basis: Basis<'a>,
     pub task: Task<'a>,
 }
 
-/// Where phi, `[M]`, comes from.
+/// Source of phi, `[M]`.
 pub(crate) enum Basis<'a> {
     /// A kernel at centres, [M, D].
     Kernel { kernel: &'a Kernel, centres: &'a Array2<f64> },
@@ -24,37 +25,38 @@ pub(crate) enum Basis<'a> {
     Columns(&'a [usize]),
 }
 
-/// What is predicted.
+/// Kind of the predictions.
 pub(crate) enum Task<'a> {
     /// Values with standard deviations.
     Values(Values<'a>),
-    /// Counts, of which the function is the log rate.
+    /// Counts, whose log rate is the function.
     Counts(Spread<'a>),
-    /// Two classes by one function; without a spread by its mean alone.
+    /// Two classes by one function. Without a spread only its mean is used.
     Two(Option<Spread<'a>>),
     /// Several classes by one function each.
     Joint(Option<JointSpread>),
-    /// Several classes by models of two.
+    /// Several classes by binary models.
     Committee { rule: MultiClass, members: Vec<Machine<'a>> },
     /// A support vector machine.
     Margins(&'a Margins),
 }
 
-/// Values of one output or several: the variance of output k is ratio_k v + noise_k, v the spread.
+/// Values of one or several outputs. The variance of output k is ratio_k v + noise_k, with v the variance from the
+/// spread.
 pub(crate) struct Values<'a> {
     pub spread: Spread<'a>,
     pub ratios: Vec<f64>,
-    /// Variances of the noise, of Student-t noise its own and not its squared scale.
+    /// Noise variances. For Student-t noise this is the variance, not the squared scale.
     pub noise: Vec<f64>,
 }
 
-/// v = times (|inv(L) s (1, phi)|^2 + residual), the variance of the first function.
+/// Variance of the first function, v = times (|inv(L) s (1, phi)|^2 + residual).
 pub(crate) struct Spread<'a> {
-    /// L, [n, n]; with the bias first.
+    /// L, [n, n], with the intercept first.
     pub factor: Array2<f64>,
     /// s, `[n]`.
     pub scale: &'a [f64],
-    /// Whether the first of the n is the bias.
+    /// True if the first of the n entries is the intercept.
     pub bias: bool,
     pub times: f64,
     pub prior: Option<Prior>,
@@ -67,21 +69,21 @@ pub(crate) struct Prior {
     pub factor: Array2<f64>,
 }
 
-/// Covariances of the functions of several classes: those of contrasts of them, E c E'.
+/// Covariances of the functions of several classes, E c E', with c the covariances of their contrasts.
 pub(crate) struct JointSpread {
-    /// L, [n, n]: of all weights of the first contrast, then of the second.
+    /// L, [n, n], for all weights of the first contrast, then of the second, and so on.
     pub factor: Array2<f64>,
     /// s, [active].
     pub scale: Vec<f64>,
     pub bias: bool,
-    /// Of each contrast the active functions that it has a weight of.
+    /// For each contrast, the active functions for which it has a weight.
     pub present: Vec<Vec<usize>>,
     /// E, [K, R].
     pub contrasts: Array2<f64>,
 }
 
 impl<'a> Machine<'a> {
-    /// Takes a model apart; `format` is for messages.
+    /// Splits a model into its parts. `format` is for messages.
     pub fn new(model: &'a Model, format: &'static str) -> Result<Machine<'a>> {
         if model.encoding.is_some() {
             return Err(Error::Encoding { format });
@@ -109,7 +111,7 @@ impl<'a> Machine<'a> {
         Ok(Machine { model, basis, task: Task::new(model, format)? })
     }
 
-    /// M, the number of basis functions.
+    /// Returns M, the number of basis functions.
     pub fn len(&self) -> usize {
         self.model.relevance.len()
     }
@@ -136,8 +138,8 @@ impl<'a> Task<'a> {
             return Ok(Task::Counts(spread));
         }
         let ratios = if posterior.variance_ratios.is_empty() { vec![1.0] } else { posterior.variance_ratios.clone() };
-        // What the variational scheme knows of the noise has degrees of freedom too, but its standard deviation is that of the
-        // mean.
+        // A variational fit also has degrees of freedom for the noise, but its standard deviation is computed from the
+        // mean noise.
         let degrees = posterior.noise_degrees.filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_))));
         let variance = student_variance(spread.times * posterior.noise_variance.unwrap_or(0.0), degrees);
         let noise = ratios.iter().map(|ratio| ratio * variance).collect();
@@ -145,7 +147,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The variance of Student-t noise of that squared scale, infinite for 2 degrees of freedom or fewer; of normal noise `square`.
+/// Returns the variance of Student-t noise from its squared scale, infinite for 2 degrees of freedom or fewer. For
+/// normal noise it is `square`.
 fn student_variance(square: f64, degrees: Option<f64>) -> f64 {
     match degrees {
         Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0) * square,
@@ -161,7 +164,7 @@ impl<'a> Spread<'a> {
             scale: &posterior.scale,
             bias: model.intercept_alpha.is_some(),
             times: posterior.variance_factor.unwrap_or(1.0),
-            // Without amplitude nothing is left beside the weights.
+            // Without an amplitude the prior has no residual.
             prior: model.process.as_ref().filter(|process| process.amplitude > 0.0).map(Prior::new),
         }
     }
@@ -187,13 +190,13 @@ impl JointSpread {
         }
     }
 
-    /// First row of the block of each contrast in L, `[R]`.
+    /// Returns the first row of the block of each contrast in L, `[R]`.
     pub fn first(&self) -> Vec<usize> {
         (0..self.present.len()).map(|r| self.present[..r].iter().map(Vec::len).sum()).collect()
     }
 }
 
-/// gamma of each feature, `[D]`; of a kernel without gamma 1.
+/// Returns gamma of each feature, `[D]`; 1 for a kernel without gamma.
 pub(crate) fn gamma(kernel: &Kernel, features: usize) -> Array1<f64> {
     kernel.gamma().map_or_else(|| Array1::ones(features), |gamma| gamma.values(features))
 }

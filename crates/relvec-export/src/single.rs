@@ -1,6 +1,6 @@
-//! Whether single precision is enough for a model: its own vectors are predicted in both.
+//! Checks that single precision is sufficient for a model, by predicting its own centres in both precisions.
 //!
-//! Weights and triangles of close centres are large and cancel; how much of single precision they leave depends on the model.
+//! Weights and triangular factors of close centres are large and cancel. The remaining digits depend on the model.
 
 use ndarray::{Array2, ArrayView1, Axis};
 
@@ -8,21 +8,22 @@ use crate::error::{Error, Result, vectors};
 use crate::examples;
 use crate::machine::{Basis, Machine, Spread, Task};
 
-/// Most vectors that are tried, evenly among all: enough to meet the crowded ones, in milliseconds.
+/// Most centres that are tried, evenly chosen. This is enough to include dense regions, and takes milliseconds.
 const MOST_ROWS: usize = 200;
-/// Largest change that is accepted: of a mean in standard deviations of a new observation, of a standard deviation in itself,
-/// of log odds, log rates and decisions as such. A hundredth is far below what the model itself does not know.
+/// Largest accepted change: for a mean in standard deviations of a new observation, for a standard deviation relative
+/// to itself, and for log odds, log rates and decision values absolute. A hundredth is far below the uncertainty of the
+/// model.
 const LIMIT: f64 = 0.01;
 
-/// Rounds to the precision that is tried.
+/// Function that rounds to a precision.
 type Round = fn(f64) -> f64;
 
 const ROUNDS: [Round; 2] = [|v| v, |v| f64::from(v as f32)];
 
-/// Changes of predictions, each with the name of the prediction and its unit.
+/// A change of a prediction, with the name of the prediction and its unit.
 type Change = (f64, &'static str, &'static str);
 
-/// Refuses single precision where it changes predictions; `instead` says what to take.
+/// Returns an error if single precision changes predictions. `instead` names the alternative.
 pub(crate) fn check(machine: &Machine, format: &'static str, std: bool, instead: &'static str) -> Result<()> {
     let mut worst: Change = (0.0, "", "");
     for phi in basis_functions(machine)?.outer_iter() {
@@ -46,7 +47,7 @@ pub(crate) fn check(machine: &Machine, format: &'static str, std: bool, instead:
     }
 }
 
-/// Values of the basis functions, [N, M], at vectors of the model.
+/// Returns the values of the basis functions, [N, M], at centres of the model.
 fn basis_functions(machine: &Machine) -> Result<Array2<f64>> {
     match &machine.basis {
         Basis::Kernel { kernel, centres } if machine.len() > 0 => {
@@ -62,7 +63,7 @@ fn basis_functions(machine: &Machine) -> Result<Array2<f64>> {
     }
 }
 
-/// The largest change of what is predicted at basis functions `phi`, `[M]`.
+/// Returns the largest change of the predictions at basis functions `phi`, `[M]`.
 fn change(machine: &Machine, phi: ArrayView1<f64>, std: bool) -> Change {
     let functions = |round| functions(machine, phi, round);
     let largest = |changes: Vec<f64>| changes.into_iter().fold(0.0, |largest, v| if v <= largest { largest } else { v });
@@ -92,7 +93,7 @@ fn change(machine: &Machine, phi: ArrayView1<f64>, std: bool) -> Change {
             (apart(both(&|round| vec![odds(round)])), "log odds", "a nat")
         }
         Task::Two(None) | Task::Joint(_) => (apart(both(&functions)), "log odds", "a nat"),
-        // The weights of the members are the columns of the expansion's.
+        // The weights of the binary models are the columns of the expansion's weights.
         Task::Committee { .. } => (apart(both(&functions)), "log odds", "a nat"),
         Task::Margins(margins) if margins.classes.is_some() => (apart(both(&functions)), "a decision", "the margin"),
         Task::Margins(_) => {
@@ -103,7 +104,7 @@ fn change(machine: &Machine, phi: ArrayView1<f64>, std: bool) -> Change {
     }
 }
 
-/// f, `[C]`.
+/// Returns f, `[C]`.
 fn functions(machine: &Machine, phi: ArrayView1<f64>, round: Round) -> Vec<f64> {
     let expansion = &machine.model.expansion;
     let one = |(c, intercept): (usize, &f64)| {
@@ -113,14 +114,14 @@ fn functions(machine: &Machine, phi: ArrayView1<f64>, round: Round) -> Vec<f64> 
     expansion.intercept.iter().enumerate().map(one).collect()
 }
 
-/// v, by forward substitution.
+/// Returns v, computed by forward substitution.
 fn variance(spread: &Spread, phi: ArrayView1<f64>, round: Round) -> f64 {
     let bias = usize::from(spread.bias);
     let column: Vec<f64> = (0..spread.scale.len()).map(|i| if i < bias { 1.0 } else { phi[i - bias] }).collect();
     let scaled: Vec<f64> = column.iter().zip(spread.scale).map(|(phi, s)| round(phi * s)).collect();
     let posterior = squares(&spread.factor, &scaled, round);
     let residual = spread.prior.as_ref().map_or(0.0, |prior| {
-        // A local kernel is 1 at the vector itself; of the others the diagonal is what the vectors span.
+        // k(z, z) of a local kernel is 1 at a centre; for other kernels it is the part that the centres span.
         let spanned = squares(&prior.factor, &phi.to_vec(), round);
         let own = squares(&prior.factor, &phi.to_vec(), |v| v);
         prior.amplitude * (own - spanned).abs()
@@ -128,7 +129,7 @@ fn variance(spread: &Spread, phi: ArrayView1<f64>, round: Round) -> f64 {
     spread.times * (posterior + residual)
 }
 
-/// |inv(L) b|^2.
+/// Returns |inv(L) b|^2.
 fn squares(factor: &Array2<f64>, b: &[f64], round: Round) -> f64 {
     let mut half: Vec<f64> = vec![];
     for (i, b) in b.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::rounded::Steps;
 use super::writer::{Part, Writer};
 use crate::machine::{Basis, Machine, gamma};
 
-/// z from x: `name_scale`.
+/// Writes `name_scale`, which computes z from x.
 pub(super) fn scale(w: &mut Writer, scaling: Option<&Scaling>) {
     let Some(scaling) = scaling else { return };
     w.table(None, "offset", scaling.mean.iter().copied());
@@ -24,7 +24,7 @@ static inline void name_scale(const name_real *x, name_real *z) {
     );
 }
 
-/// phi from z: `part_basis`.
+/// Writes `part_basis`, which computes phi from z.
 pub(super) fn basis(w: &mut Writer, part: Part, machine: &Machine) {
     let m = machine.len();
     if m == 0 {
@@ -80,7 +80,7 @@ static inline void part_basis(const name_real *z, name_real *phi) {
     }
 }
 
-/// The tables of the centres, and feature d of centre m.
+/// Writes the tables of the centres. Returns the expression of feature d of centre m.
 fn centre_tables(w: &mut Writer, part: Part, centres: &Array2<f64>) -> &'static str {
     if !w.whole_centres {
         w.table(part, "centres", centres.iter().copied());
@@ -93,7 +93,7 @@ fn centre_tables(w: &mut Writer, part: Part, centres: &Array2<f64>) -> &'static 
     "NAME_AT(part_centre_middle, d) + NAME_AT(part_centre_step, d) * NAME_WHOLE(part_centres, m * NAME_FEATURES + d)"
 }
 
-/// k(z, z): `part_diagonal`; `has_table`: whether `basis` has written the gammas.
+/// Writes `part_diagonal`, which computes k(z, z). `has_table`: true if `basis` has written the gammas.
 pub(super) fn diagonal(w: &mut Writer, part: Part, kernel: &Kernel, features: usize, has_table: bool) {
     let local = matches!(
         kernel,
@@ -134,7 +134,7 @@ static inline name_real part_diagonal(const name_real *z) {
     );
 }
 
-/// gamma of feature d: a number, or an entry of a table, which is written if it is asked for.
+/// Returns the expression of gamma of feature d: a number, or an entry of a table, which is written if `write` is set.
 fn gamma_of_feature(w: &mut Writer, part: Part, gamma: &Array1<f64>, write: bool) -> String {
     if gamma.iter().all(|v| *v == gamma[0]) {
         return w.number(gamma[0]);
@@ -145,7 +145,7 @@ fn gamma_of_feature(w: &mut Writer, part: Part, gamma: &Array1<f64>, write: bool
     w.filled(part, "NAME_AT(part_gamma, d)", &[])
 }
 
-/// How s begins, and what feature d adds to it, of z[d] and c.
+/// Returns the start value of s, and the code for feature d from z[d] and c.
 fn sum(kernel: &Kernel) -> (&'static str, &'static str) {
     match kernel {
         Kernel::Rbf(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => {
@@ -162,11 +162,11 @@ fn sum(kernel: &Kernel) -> (&'static str, &'static str) {
     }
 }
 
-/// t, the kernel, from s.
+/// Returns the code that computes the kernel t from s.
 fn value(w: &Writer, part: Part, kernel: &Kernel) -> String {
     let template = match kernel {
         Kernel::Rbf(_) | Kernel::Laplacian(_) => "t = exp$(-s);".to_string(),
-        // Beyond 750 exp(-t) is 0, and t exp(-t) would be infinity times 0 further out.
+        // Above 750, exp(-t) is 0. Without the limit, t exp(-t) would be infinity times 0 for larger t.
         Kernel::Matern32(_) => "t = sqrt$(6.0$ * s);
         if (t > 750.0$) t = 750.0$;
         t = (1.0$ + t) * exp$(-t);"
@@ -175,7 +175,7 @@ fn value(w: &Writer, part: Part, kernel: &Kernel) -> String {
         if (t > 750.0$) t = 750.0$;
         t = (1.0$ + t + t * t / 3.0$) * exp$(-t);"
             .into(),
-        // log(1 + s) = s log(t) / (t - 1), t = 1 + s rounded, which loses no digits (Kahan).
+        // log(1 + s) = s log(t) / (t - 1) with t = 1 + s rounded, which is accurate for small s (Kahan).
         Kernel::RationalQuadratic(own) => format!(
             "s /= {shape};
         t = 1.0$ + s;
@@ -187,7 +187,7 @@ fn value(w: &Writer, part: Part, kernel: &Kernel) -> String {
         Kernel::Linear(_) | Kernel::LinearSpline(_) => "t = s;".into(),
         Kernel::Sigmoid(own) => format!("t = tanh$(s + {});", w.number(own.coef0)),
         Kernel::Poly(own) => {
-            // From the second highest binary digit of the degree down.
+            // Binary powering from the second highest digit of the degree down.
             let digits = u32::BITS - own.degree.leading_zeros();
             let step = |digit: u32| if own.degree >> digit & 1 == 1 { " t = t * t * s;" } else { " t = t * t;" };
             let steps: String = (0..digits - 1).rev().map(step).collect();

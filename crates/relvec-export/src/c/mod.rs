@@ -16,10 +16,10 @@ use crate::machine::{Machine, Spread, Task};
 use crate::single;
 
 const FORMAT: &str = "C";
-/// Largest change of a prediction by 16-bit tables that is accepted, in the units of `rounded::changes`: below what a plot
-/// shows.
+/// Largest accepted change of a prediction by 16-bit tables, in the units of `rounded::changes`. It is too small to see
+/// in a plot.
 const LIMIT: f64 = 0.02;
-/// Words that are no names in C99 or C++11.
+/// Keywords and reserved names of C99 and C++11 that match the pattern of a name.
 const WORDS: [&str; 20] = [
     "auto", "bool", "break", "case", "char", "class", "const", "do", "double", "else", "enum", "extern", "float", "for", "if",
     "int", "main", "new", "switch", "while",
@@ -28,35 +28,36 @@ const WORDS: [&str; 20] = [
 /// Precision of the numbers in a C header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CPrecision {
-    /// Single precision: half the memory, and what small processors compute.
+    /// Single precision, with half the memory. Small processors compute in it.
     #[default]
     Float,
     /// Double precision.
     Double,
-    /// Centres, and triangles where that will do, as 16-bit whole numbers with a step for each feature and row; all else, and
-    /// sums, in single precision. The header says how far predictions are from those of the model.
+    /// Centres are 16-bit whole numbers with a step for each feature. Triangular factors are too, with a step for each
+    /// row, if this is accurate enough. Other numbers and sums are in single precision. The header states how far
+    /// predictions differ from those of the model.
     Int16,
 }
 
 impl CPrecision {
-    /// Names of all, as the command and Python know them.
+    /// Names of all precisions, as in the command and in Python.
     pub const NAMES: [&'static str; 3] = ["float", "double", "int16"];
 
-    /// The precision of that name.
+    /// Returns the precision of a name, or `None` for other names.
     pub fn from_name(name: &str) -> Option<CPrecision> {
         let all = [CPrecision::Float, CPrecision::Double, CPrecision::Int16];
         CPrecision::NAMES.iter().position(|known| *known == name).map(|k| all[k])
     }
 }
 
-/// How a model is written as a C header.
+/// Options of a C header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct COptions {
-    /// What all names in the header begin with.
+    /// Prefix of all names in the header.
     pub name: String,
     /// Precision of the numbers.
     pub precision: CPrecision,
-    /// Whether regression has standard deviations, whose triangles are most of the tables.
+    /// True if regression has standard deviations. Their triangular factors are most of the tables.
     pub std: bool,
 }
 
@@ -66,16 +67,17 @@ impl Default for COptions {
     }
 }
 
-/// A C99 and C++11 header that predicts as the model does, standardisation included.
+/// Returns a C99 and C++11 header that predicts like the model, standardisation included.
 ///
-/// With the name `model`: regression and counts have `model_predict(x, mean, std)`, classifiers `model_class(x)`,
-/// `model_probabilities(x, p)` (of support vector machines if they were trained with probabilities) and `model_label(k)`,
-/// support vector machines for classes `model_decision(x, f)`. With MODEL_SELF_TEST defined, `model_self_test()` predicts ten
-/// rows and is 0 if they come out as here. On AVR the tables stay in flash.
+/// With the name `model`, regression and counts have `model_predict(x, mean, std)`. Classifiers have `model_class(x)`,
+/// `model_probabilities(x, p)` and `model_label(k)`; support vector machines have probabilities only if they were
+/// trained with them. Support vector machines for classes also have `model_decision(x, f)`. With MODEL_SELF_TEST
+/// defined, `model_self_test()` predicts ten rows and returns 0 if the predictions are correct. On AVR the tables
+/// remain in flash memory.
 ///
 /// # Errors
-/// An external kernel; a healed variance; a name that C does not allow; single precision that would change predictions, or does
-/// not hold a number of the model.
+/// The kernel is external, the variance is healed, or C does not allow the name. Or single precision would change
+/// predictions, or cannot represent a number of the model.
 pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     check_name(&options.name)?;
     let machine = Machine::new(model, FORMAT)?;
@@ -105,11 +107,11 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     Ok(w.out)
 }
 
-/// The model that tables of whole numbers hold, which these are, and in words what they change: triangles too, or centres
-/// alone.
+/// Returns the model that tables of whole numbers represent, which tables these are, and a text on the changes of
+/// predictions. Triangular factors are rounded too if this is accurate enough, otherwise only centres.
 ///
 /// # Errors
-/// Centres alone change more than the limit.
+/// Rounding only the centres changes predictions by more than the limit.
 fn whole_numbers(model: &Model, std: bool) -> Result<(Model, Option<Rounded>, String)> {
     let one = |triangles: bool| {
         let held = rounded::rounded(model, Rounded { triangles });
@@ -124,10 +126,10 @@ fn whole_numbers(model: &Model, std: bool) -> Result<(Model, Option<Rounded>, St
     one(true).or_else(|_: Error| one(false))
 }
 
-/// What tables of whole numbers change, in words.
+/// Returns the changes by tables of whole numbers, as text.
 ///
 /// # Errors
-/// More than the limit.
+/// A change exceeds the limit.
 fn changes(model: &Model, held: &Model, std: bool) -> Result<String> {
     let mut words = vec![];
     for (what, change, unit) in rounded::changes(model, held)? {
@@ -158,7 +160,7 @@ fn check_name(name: &str) -> Result<()> {
     if good { Ok(()) } else { Err(Error::Name { found: name.into() }) }
 }
 
-/// What the file is, what it takes, and the definitions that everything uses.
+/// Writes the description of the file, its memory and time, and the common definitions.
 fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usize, changes: &str) -> Result<()> {
     let model = machine.model;
     let features = match model.features.is_empty() {
@@ -182,7 +184,7 @@ fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usiz
         ("functions", model.outputs().to_string()),
         ("precision", if w.single { "single" } else { "double" }.to_string()),
         ("target", comment(&if target.is_empty() { "the target".to_string() } else { target })),
-        // Names come last: braces in them are no keys.
+        // Names are filled in last, so that braces in them are not keys.
         ("names", comment(&features)),
     ];
     let classes =
@@ -225,7 +227,7 @@ typedef {{real}} name_real;
     Ok(())
 }
 
-/// What one prediction takes.
+/// Cost of one prediction.
 struct Cost {
     /// Numbers on the stack.
     numbers: usize,

@@ -1,4 +1,4 @@
-//! What a program calls: predictions, probabilities, classes, labels.
+//! Functions for programs: predictions, probabilities, classes, labels.
 
 use std::f64::consts::PI;
 
@@ -9,13 +9,14 @@ use super::spread;
 use super::writer::{Part, Writer, literal};
 use crate::machine::{Basis, JointSpread, Machine, Spread, Task};
 
-/// Neither class of a pair is impossible, as in the core; in single precision 1 less this must not be 1.
+/// Least probability of a class of a pair, as in the core. In single precision, 1 minus this value must not be rounded
+/// to 1.
 const LEAST_DOUBLE: f64 = 1e-14;
 const LEAST_SINGLE: f64 = 1e-7;
-/// What a pivot is at least when pairs are coupled: its reciprocal is a number in single precision.
+/// Least pivot in the coupling of pairs. Its reciprocal is finite in single precision.
 const LEAST_PIVOT: f64 = 1e-30;
 
-/// The functions of a whole model; what the task is to a program follows from the functions that there are.
+/// Writes the functions of a whole model. The task of a model follows from the functions in the header.
 pub(super) fn all(w: &mut Writer, machine: &Machine, std: bool) {
     basis::scale(w, machine.model.scaling.as_ref());
     if !matches!(machine.task, Task::Committee { .. }) {
@@ -50,7 +51,7 @@ pub(super) fn all(w: &mut Writer, machine: &Machine, std: bool) {
     labels(w, &machine.model.classes);
 }
 
-/// Lines that make z and phi of x, [D].
+/// Returns lines that compute z and phi from x, [D].
 fn rows(machine: &Machine) -> &'static str {
     match (&machine.model.scaling, machine.len()) {
         (Some(_), 0) => "    name_real z[NAME_FEATURES], phi[1] = {0};\n    name_scale(x, z);\n",
@@ -60,12 +61,12 @@ fn rows(machine: &Machine) -> &'static str {
     }
 }
 
-/// Declarations of `rows` and what follows them, in the order that C++11 and C99 both take.
+/// Returns the declarations, the lines of `rows` and the lines after them, in an order that C++11 and C99 accept.
 fn body(machine: &Machine, declared: &str, done: &str) -> String {
     format!("{declared}{}    (void)z;\n{done}", rows(machine))
 }
 
-/// `name_predict`; `rest`: declarations, and what follows the mean.
+/// Writes `name_predict`. `rest`: declarations, and lines after the mean.
 fn predict(w: &mut Writer, machine: &Machine, rest: Option<(&str, &str)>, std: bool) {
     let (declared, done) = rest.unwrap_or_default();
     let end = if done.is_empty() { "" } else { "\n" };
@@ -88,8 +89,8 @@ static inline void name_predict(const name_real *x, name_real *mean{}) {{
 fn counts(w: &mut Writer, machine: &Machine, own: &Spread, std: bool) {
     spread::solve(w);
     spread::variance(w, None, machine, own);
-    // Variance of the rate over the square of its mean: exp(v) - 1 = tanh(v / 2) (exp(v) + 1) up to v = 4, beyond that as
-    // sqrt(v).
+    // Variance of the rate divided by the square of its mean: exp(v) - 1 = tanh(v / 2) (exp(v) + 1) up to v = 4, and
+    // growth with sqrt(v) above.
     let of_std = "    u = v < 4.0$ ? v : 4.0$;
     u = tanh$(u / 2.0$) * (exp$(u) + 1.0$) + sqrt$(v) - sqrt$(u);
     *std = sqrt$(*mean * *mean * u + *mean);";
@@ -102,7 +103,7 @@ fn counts(w: &mut Writer, machine: &Machine, own: &Spread, std: bool) {
     predict(w, machine, Some((declared, &done)), std);
 }
 
-/// Moderated log odds of the second class: `part_odds`, from z and phi.
+/// Writes `part_odds`, which computes the moderated log odds of the second class from z and phi.
 fn odds(w: &mut Writer, part: Part, machine: &Machine, own: Option<&Spread>) {
     if let Some(own) = own {
         spread::variance(w, part, machine, own);
@@ -122,7 +123,7 @@ static inline name_real part_odds(const name_real *z, const name_real *phi) {{
     w.code(part, &template, &[]);
 }
 
-/// `name_probabilities` with the lines that make p and the class k.
+/// Writes `name_probabilities` with the lines that compute p and the class k.
 fn probabilities(w: &mut Writer, machine: &Machine, declared: &str, done: &str) {
     let template = format!(
         "/* The probabilities p of the NAME_CLASSES classes of a row x of NAME_FEATURES numbers; returns the class, from 0. */
@@ -134,7 +135,7 @@ static inline int name_probabilities(const name_real *x, name_real *p) {{
     w.code(None, &template, &[]);
 }
 
-/// `name_class`, which is that of the probabilities.
+/// Writes `name_class`, the class with the largest probability.
 fn class_of_probabilities(w: &mut Writer) {
     w.code(
         None,
@@ -158,7 +159,7 @@ fn two(w: &mut Writer, machine: &Machine) {
     class_of_probabilities(w);
 }
 
-/// Makes probabilities of log probabilities in p, which need not be normalised: `name_normalise`.
+/// Writes `name_normalise`, which converts log probabilities in p, not necessarily normalised, to probabilities.
 fn normalise(w: &mut Writer) {
     w.code(
         None,
@@ -186,7 +187,7 @@ fn joint(w: &mut Writer, machine: &Machine, own: Option<&JointSpread>) {
     spread::solve(w);
     spread::covariances(w, machine, own);
     let contrasts = own.present.len();
-    // 1 / p_k = sum_l exp((f_l - f_k) / s_kl), its largest term taken out.
+    // 1 / p_k = sum_l exp((f_l - f_k) / s_kl), with the largest term as a common factor.
     let done = "    name_functions(phi, f);
     name_covariances(phi, g);
     for (k = 0; k < NAME_CLASSES; k++) {
@@ -217,14 +218,14 @@ fn joint(w: &mut Writer, machine: &Machine, own: Option<&JointSpread>) {
 fn committee(w: &mut Writer, machine: &Machine, rule: MultiClass, members: &[Machine]) {
     normalise(w);
     couple(w, rule);
-    // The basis functions of the whole model serve all members that have its kernel.
+    // All binary models with the kernel of the whole model use its basis functions.
     basis::basis(w, None, machine);
     if members.iter().any(|member| matches!(member.task, Task::Two(Some(_)))) {
         spread::solve(w);
     }
     let mut calls = String::new();
     for (k, member) in members.iter().enumerate() {
-        let Task::Two(own) = &member.task else { unreachable!("members of a committee tell two classes apart") };
+        let Task::Two(own) = &member.task else { unreachable!("every member is a binary model") };
         member_basis(w, k, machine, member);
         spread::functions(w, Some(k), member);
         odds(w, Some(k), member, own.as_ref());
@@ -238,7 +239,8 @@ fn committee(w: &mut Writer, machine: &Machine, rule: MultiClass, members: &[Mac
     class_of_probabilities(w);
 }
 
-/// The basis functions of a member from z and those of the whole model: `part_member`.
+/// Writes `part_member`, which computes the basis functions of a binary model from z and the basis functions of the
+/// whole model.
 fn member_basis(w: &mut Writer, k: usize, outer: &Machine, member: &Machine) {
     if member.len() == 0 {
         return;
@@ -270,7 +272,7 @@ static inline void part_member(const name_real *z, const name_real *phi, name_re
     w.code(Some(k), &format!("{head}{body}}}\n"), &[("m", member.len().to_string())]);
 }
 
-/// Probabilities of all classes from log odds of models of two: `name_couple`.
+/// Writes `name_couple`, which computes probabilities of all classes from the log odds of binary models.
 fn couple(w: &mut Writer, rule: MultiClass) {
     if rule != MultiClass::OneVsOne {
         let template = "/* Probabilities from the log odds of each class against all others; returns the largest. */

@@ -1,4 +1,4 @@
-//! Tables of 16-bit whole numbers: the model that they hold, and how far it is from the one that was fitted.
+//! Tables of 16-bit whole numbers: the model that they represent, and its difference from the fitted model.
 
 use ndarray::{Array2, ArrayView1, Axis};
 use relvec_predict::{FittedBasis, Model};
@@ -8,36 +8,36 @@ use crate::examples::{Expected, between_vectors, expected};
 
 /// The largest whole number in a table.
 const LARGEST: f64 = 32767.0;
-/// Rows at which the models are compared: on the lines between all neighbouring vectors, up to so many.
+/// Most rows at which the models are compared, on the lines between neighbouring centres.
 const ROWS: usize = 1000;
-/// Numbers that these rows may take (80 MB): fewer of them where there are many features.
+/// Most numbers of these rows (80 MB). With many features there are fewer rows.
 const MOST_NUMBERS: usize = 10_000_000;
 
-/// Whole multiples of a step about a middle: values are `middle + step q`.
+/// Rounding to whole multiples of a step about a middle: values are `middle + step q`.
 pub(super) struct Steps {
     pub middle: f64,
     pub step: f64,
 }
 
 impl Steps {
-    /// For values on both sides of 0.
+    /// Returns the steps for values on both sides of 0.
     pub fn about_zero(values: impl Iterator<Item = f64>) -> Steps {
         Steps::within(0.0, values.fold(0.0, |most, v| most.max(v.abs())))
     }
 
-    /// For values about the middle of their range.
+    /// Returns the steps for values about the middle of their range.
     pub fn about_middle(values: ArrayView1<f64>) -> Steps {
         let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
         Steps::within(low + (high - low) / 2.0, (high - low) / 2.0)
     }
 
     fn within(middle: f64, reach: f64) -> Steps {
-        // Single precision holds step and middle; the model that is measured has them as the header does.
+        // Step and middle are in single precision in the header, so the measured model uses the same values.
         let single = |v: f64| f64::from(v as f32);
         Steps { middle: single(middle), step: if reach > 0.0 { single(reach / LARGEST * (1.0 + 1e-6)) } else { 1.0 } }
     }
 
-    /// q.
+    /// Returns q.
     pub fn whole(&self, v: f64) -> f64 {
         ((v - self.middle) / self.step).round().clamp(-LARGEST, LARGEST)
     }
@@ -47,14 +47,15 @@ impl Steps {
     }
 }
 
-/// Which tables are of whole numbers: centres by feature, and triangles by row. Weights are few, and cancel.
+/// Tables of whole numbers: centres by feature, and optionally triangular factors by row. Weights are few and cancel,
+/// so they are not rounded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounded {
-    /// Whether triangles are, too.
+    /// True if triangular factors are rounded.
     pub triangles: bool,
 }
 
-/// The model that the tables hold.
+/// Returns the model that the tables represent.
 pub(super) fn rounded(model: &Model, which: Rounded) -> Model {
     let mut out = model.clone();
     if let FittedBasis::Kernel { centres, .. } = &mut out.expansion.basis {
@@ -68,7 +69,7 @@ pub(super) fn rounded(model: &Model, which: Rounded) -> Model {
         committee.members.iter_mut().for_each(|member| {
             let shared = shared_centres(model, &own_centres, member);
             *member = rounded(member, which);
-            // The tables have the centres once.
+            // The tables contain shared centres once.
             if let (Some(shared), FittedBasis::Kernel { centres, .. }) = (shared, &mut member.expansion.basis) {
                 *centres = shared;
             }
@@ -77,7 +78,7 @@ pub(super) fn rounded(model: &Model, which: Rounded) -> Model {
     out
 }
 
-/// The rounded centres of a member that has the kernel of the whole model.
+/// Returns the rounded centres of a binary model with the kernel of the whole model.
 fn shared_centres(model: &Model, rounded: &FittedBasis, member: &Model) -> Option<Array2<f64>> {
     let FittedBasis::Kernel { centres, kernel } = rounded else { return None };
     let place = |row: &usize| model.relevance.iter().position(|r| r == row);
@@ -92,7 +93,7 @@ fn round_columns(a: &mut Array2<f64>) {
     }
 }
 
-/// Rounds what is left of the diagonal.
+/// Rounds the entries to the left of the diagonal.
 fn round_row(row: &mut [f64]) {
     if let Some((_, lower)) = row.split_last_mut() {
         let steps = Steps::about_zero(lower.iter().copied());
@@ -100,7 +101,7 @@ fn round_row(row: &mut [f64]) {
     }
 }
 
-/// The largest changes of predictions between two models, each with its unit.
+/// Returns the largest changes of predictions between two models, each with its unit.
 pub(super) fn changes(model: &Model, rounded: &Model) -> Result<Vec<(&'static str, f64, &'static str)>> {
     let rows = between_vectors(model, ROWS.min(MOST_NUMBERS / model.n_features.max(1)));
     let largest = |pairs: &mut dyn Iterator<Item = f64>| pairs.fold(0.0f64, |most, v| if v <= most { most } else { v });
@@ -108,7 +109,7 @@ pub(super) fn changes(model: &Model, rounded: &Model) -> Result<Vec<(&'static st
     Ok(match (expected(model, &rows)?, expected(rounded, &rows)?) {
         (Expected::Values { mean, std: Some(std) }, Expected::Values { mean: other, std: Some(other_std) }) => {
             let of_mean = mean.iter().zip(&other).zip(&std).map(|((a, b), s)| (a - b).abs() / s);
-            // Infinite standard deviations do not change.
+            // Equal infinite standard deviations count as no change.
             let of_std = std.iter().zip(&other_std).map(|(a, b)| if a == b { 0.0 } else { (b / a - 1.0).abs() });
             vec![
                 ("a mean", largest(&mut of_mean.into_iter()), "its standard deviation"),

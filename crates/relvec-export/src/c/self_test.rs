@@ -8,29 +8,30 @@ use super::writer::Writer;
 use crate::error::Result;
 use crate::examples::{Examples, Expected, ROWS, expected};
 
-/// What a prediction may differ by, relative to the largest of its kind: well above rounding (1e-13 and 1e-5), well below what
-/// a wrong table would do.
+/// Largest difference of a prediction, relative to the largest of its kind. It is well above rounding (1e-13 and 1e-5)
+/// and well below the effect of a wrong table.
 const TOLERANCE_DOUBLE: f64 = 1e-9;
 const TOLERANCE_SINGLE: f64 = 1e-3;
-/// The class is not compared where that of the second rank is as near as this share of the largest score: rounding may decide.
+/// The class is not compared if the score of the second class is closer than this share of the largest score, since
+/// rounding may decide.
 const NEAR: f64 = 0.01;
-/// What stands for a class that is not compared.
+/// Marks a class that is not compared.
 const NOT_COMPARED: f64 = -1.0;
 
-/// Numbers that a row is tested by, each with the scale of its error.
+/// Expected numbers of each row, with the scale of the error of each column.
 struct Columns {
     values: Array2<f64>,
     scales: Vec<f64>,
     classes: Option<Vec<f64>>,
-    /// What makes `found` and the class `k` from x.
+    /// Code that computes `found` and the class `k` from x.
     call: &'static str,
 }
 
-/// `name_self_test`; `model` is the one that the tables hold.
+/// Writes `name_self_test`. `model` is the model that the tables represent.
 pub(super) fn self_test(w: &mut Writer, model: &Model, std: bool) -> Result<()> {
     let mut examples = Examples::new(model)?;
     if w.single {
-        // The rows that the program sees.
+        // The program sees the rows in single precision.
         examples.rows.mapv_inplace(|v| f64::from(v as f32));
         examples.expected = expected(model, &examples.rows)?;
     }
@@ -41,7 +42,7 @@ pub(super) fn self_test(w: &mut Writer, model: &Model, std: bool) -> Result<()> 
     w.table_with_infinities(None, "test_values", own.values.iter().copied());
     w.table(None, "test_scales", own.scales.iter().copied());
     w.table(None, "test_classes", own.classes.clone().unwrap_or(vec![NOT_COMPARED; ROWS]));
-    // They are no part of what a program without the test holds.
+    // These tables do not count, since a program without the test does not contain them.
     w.table_bytes = tables;
     let tolerance = w.number(if w.single { TOLERANCE_SINGLE } else { TOLERANCE_DOUBLE });
     let values = [
@@ -91,7 +92,7 @@ fn columns(expected: Expected, std: bool) -> Columns {
         }
         Expected::Classes { label, probabilities, decision } => {
             let f = decision.unwrap_or_else(|| Array2::zeros((label.len(), 1)));
-            // A vote may tip where any function is near 0.
+            // A vote may change if a function is near 0.
             let near = |f: ArrayView1<f64>| f.iter().any(|v| v.abs() < NEAR);
             let classes = label.iter().zip(f.outer_iter()).map(|(k, f)| if near(f) { NOT_COMPARED } else { *k as f64 }).collect();
             match probabilities {
@@ -109,13 +110,13 @@ fn columns(expected: Expected, std: bool) -> Columns {
     }
 }
 
-/// The largest finite size in each column.
+/// Returns the largest finite absolute value of each column.
 fn scales(values: &Array2<f64>) -> Vec<f64> {
     let largest = |column: ArrayView1<f64>| column.iter().filter(|v| v.is_finite()).fold(0.0f64, |most, v| most.max(v.abs()));
     values.columns().into_iter().map(largest).collect()
 }
 
-/// The classes, but for those that are nearly as probable as another.
+/// Returns the classes, with those marked that have a nearly equal second class.
 fn clear(label: &[usize], p: &Array2<f64>) -> Vec<f64> {
     let second =
         |k: usize, p: ArrayView1<f64>| p.iter().enumerate().filter(|(l, _)| *l != k).fold(0.0f64, |most, (_, v)| most.max(*v));

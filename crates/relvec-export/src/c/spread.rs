@@ -7,7 +7,7 @@ use super::rounded::Steps;
 use super::writer::{Part, Writer};
 use crate::machine::{Basis, JointSpread, Machine, Spread};
 
-/// f from phi: `part_functions`.
+/// Writes `part_functions`, which computes f from phi.
 pub(super) fn functions(w: &mut Writer, part: Part, machine: &Machine) {
     let expansion = &machine.model.expansion;
     let (m, c) = (machine.len(), expansion.intercept.len());
@@ -30,7 +30,7 @@ static inline void part_functions(const name_real *phi, name_real *f) {{
     w.code(part, &template, &[("m", m.to_string()), ("c", c.to_string())]);
 }
 
-/// What solves with the triangles: `name_solve` and `name_squares`.
+/// Writes `name_solve` and `name_squares`, which solve with the triangular factors.
 pub(super) fn solve(w: &mut Writer) {
     let (kind, step, entry) = match w.whole_triangles {
         true => ("short", "const name_real *steps, ", "NAME_AT(steps, i) * NAME_WHOLE(row, j)"),
@@ -61,11 +61,11 @@ static inline name_real name_squares(const name_real *h, int n) {{
     w.code(None, &template, &[]);
 }
 
-/// Tables of inv(L) s, as the triangle diag(1 / s) L; returns the tables as arguments of `name_solve`.
+/// Writes tables of inv(L) s as the triangle diag(1 / s) L. Returns the tables as arguments of `name_solve`.
 fn triangle(w: &mut Writer, part: Part, name: &str, factor: &Array2<f64>, scale: impl Fn(usize) -> f64) -> String {
     let n = factor.nrows();
     let lower = |i: usize| (0..i).map(move |j| factor[[i, j]]);
-    // Of one row nothing is below the diagonal; C has no empty tables.
+    // With one row nothing is below the diagonal, but C does not allow empty tables.
     let none = if n == 1 { Some(0.0) } else { None };
     let mut arguments = format!("part_{name}_lower, ");
     if w.whole_triangles {
@@ -82,7 +82,7 @@ fn triangle(w: &mut Writer, part: Part, name: &str, factor: &Array2<f64>, scale:
     w.filled(part, &format!("{arguments}part_{name}_pivots"), &[])
 }
 
-/// v from z and phi: `part_variance`.
+/// Writes `part_variance`, which computes v from z and phi.
 pub(super) fn variance(w: &mut Writer, part: Part, machine: &Machine, spread: &Spread) {
     let (n, m, bias) = (spread.scale.len(), machine.len(), usize::from(spread.bias));
     let mut body = String::new();
@@ -127,7 +127,7 @@ static inline name_real part_variance(const name_real *z, const name_real *phi) 
     w.code(part, &template, &values);
 }
 
-/// Covariances of the contrasts of classes, [R, R], from phi: `name_covariances`.
+/// Writes `name_covariances`, which computes the covariances of the contrasts of classes, [R, R], from phi.
 pub(super) fn covariances(w: &mut Writer, machine: &Machine, joint: &JointSpread) {
     let (n, contrasts, bias) = (joint.factor.nrows(), joint.present.len(), usize::from(joint.bias));
     let active: Vec<usize> = joint.present.concat();

@@ -1,23 +1,23 @@
-//! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the
-//! suffix of single precision.
+//! Writes C code from templates. `name_` and `NAME_` are the prefix of every identifier, `part_` that of one of several
+//! models, and `$` is the suffix of single precision.
 
 use std::cell::Cell;
 
 use super::rounded::Rounded;
 
-/// The text as it grows, and what it takes of memory.
+/// The text written so far, and the memory of its tables.
 pub(super) struct Writer {
     pub out: String,
-    /// Whether numbers are floats.
+    /// True if numbers are in single precision.
     pub single: bool,
-    /// Whether centres are 16-bit whole numbers.
+    /// True if centres are 16-bit whole numbers.
     pub whole_centres: bool,
-    /// Whether triangles are.
+    /// True if triangular factors are 16-bit whole numbers.
     pub whole_triangles: bool,
     name: String,
     /// Bytes of all tables.
     pub table_bytes: usize,
-    /// Whether a number was beyond the range of the precision.
+    /// True if a number was beyond the range of the precision.
     pub overflow: Cell<bool>,
 }
 
@@ -36,19 +36,19 @@ impl Writer {
         }
     }
 
-    /// Bytes of a number.
+    /// Returns the bytes of a number.
     pub fn size(&self) -> usize {
         if self.single { 4 } else { 8 }
     }
 
-    /// Adds a template; `part` is the number of one model of several, and `values` stand for `{key}`.
+    /// Appends a template. `part` is the number of one of several models, and `values` replace `{key}`.
     pub fn code(&mut self, part: Part, template: &str, values: &[(&str, String)]) {
         let text = self.filled(part, template, values);
         self.out += &text;
         self.out.push('\n');
     }
 
-    /// A template with its names and values.
+    /// Returns a template with its names and values filled in.
     pub fn filled(&self, part: Part, template: &str, values: &[(&str, String)]) -> String {
         let prefix = part.map_or(format!("{}_", self.name), |k| format!("{}_{k}_", self.name));
         let mut text = template.replace("part_", &prefix).replace("name_", &format!("{}_", self.name));
@@ -59,7 +59,7 @@ impl Writer {
         text
     }
 
-    /// A number in the precision of the text, every digit of it. One beyond its range is remembered.
+    /// Returns a number with all digits of the precision. A number beyond its range sets `overflow`.
     pub fn number(&self, v: f64) -> String {
         let v = if self.single { f64::from(v as f32) } else { v };
         match v {
@@ -72,28 +72,28 @@ impl Writer {
         }
     }
 
-    /// A table of numbers.
+    /// Writes a table of numbers.
     pub fn table(&mut self, part: Part, name: &str, values: impl IntoIterator<Item = f64>) {
         let cells: Vec<String> = values.into_iter().map(|v| self.number(v)).collect();
         self.table_bytes += cells.len() * self.size();
         self.cells(part, "name_real", name, &cells);
     }
 
-    /// A table of numbers that may be infinite.
+    /// Writes a table of numbers that may be infinite.
     pub fn table_with_infinities(&mut self, part: Part, name: &str, values: impl IntoIterator<Item = f64>) {
         let before = self.overflow.get();
         self.table(part, name, values);
         self.overflow.set(before);
     }
 
-    /// A table of whole numbers from -32,767 to 32,767.
+    /// Writes a table of whole numbers from -32,767 to 32,767.
     pub fn wholes(&mut self, part: Part, name: &str, values: impl IntoIterator<Item = f64>) {
         let cells: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
         self.table_bytes += cells.len() * 2;
         self.cells(part, "short", name, &cells);
     }
 
-    /// A table of whole numbers from 0 to 65,535.
+    /// Writes a table of whole numbers from 0 to 65,535.
     pub fn places(&mut self, part: Part, name: &str, values: &[usize]) {
         let cells: Vec<String> = values.iter().map(ToString::to_string).collect();
         self.table_bytes += cells.len() * 2;
@@ -104,28 +104,28 @@ impl Writer {
         if cells.is_empty() {
             return;
         }
-        // Six numbers of double precision fill a line.
+        // Six numbers in double precision fill a line.
         let lines: Vec<String> = cells.chunks(6).map(|line| format!("    {}", line.join(", "))).collect();
         let values = [("length", cells.len().to_string()), ("cells", lines.join(",\n"))];
         self.code(part, &format!("static const {kind} part_{name}[{{length}}] NAME_TABLE = {{\n{{cells}}\n}};\n"), &values);
     }
 }
 
-/// The number of one model of several; none of the model itself.
+/// Number of one of several models; `None` for the model itself.
 pub(super) type Part = Option<usize>;
 
-/// Text that may stand in a comment.
+/// Returns text that is valid in a comment.
 pub(super) fn comment(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect();
     plain.replace("*/", "* /").replace("/*", "/ *")
 }
 
-/// Text as a literal.
+/// Returns text as a string literal.
 pub(super) fn literal(text: &str) -> String {
     let byte = |b: u8| match b {
         b'"' | b'\\' | b'?' => format!("\\{}", b as char),
         b' '..=b'~' => (b as char).to_string(),
-        // Three octal digits end by themselves, whatever follows.
+        // An escape of three octal digits ends, whatever follows.
         _ => format!("\\{b:03o}"),
     };
     format!("\"{}\"", text.bytes().map(byte).collect::<String>())

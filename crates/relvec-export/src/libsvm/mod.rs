@@ -1,7 +1,8 @@
-//! Model files of LIBSVM (Chang & Lin 2011), both ways.
+//! Reads and writes model files of LIBSVM (Chang and Lin 2011).
 //!
-//! LIBSVM's value of the pair of classes i < j is positive for i, relvec's for j: weights, offsets and sigmoids change their
-//! signs. Its pairs are in the order (0, 1), (0, 2), ..., (1, 2); relvec's in the order (0, 1), (0, 2), (1, 2), (0, 3).
+//! For a pair of classes i < j LIBSVM's decision value is positive for i, relvec's for j. Weights, offsets and sigmoids
+//! therefore change their signs. LIBSVM orders the pairs (0, 1), (0, 2), ..., (1, 2); relvec orders them (0, 1), (0,
+//! 2), (1, 2), (0, 3).
 
 mod read;
 mod write;
@@ -10,10 +11,10 @@ pub use read::from_libsvm;
 pub use write::to_libsvm;
 
 const FORMAT: &str = "LIBSVM";
-/// Names of formulations in both.
+/// Names of formulations in both programs.
 const FORMULATIONS: [&str; 4] = ["c_svc", "nu_svc", "epsilon_svr", "nu_svr"];
 
-/// The place among relvec's pairs of LIBSVM's first, second and so on.
+/// Returns for each pair in LIBSVM's order its index in relvec's order.
 fn places(classes: usize) -> Vec<usize> {
     let pairs = (0..classes).flat_map(|i| (i + 1..classes).map(move |j| (i, j)));
     pairs.map(|(i, j)| j * (j - 1) / 2 + i).collect()

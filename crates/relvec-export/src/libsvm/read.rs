@@ -1,4 +1,4 @@
-//! A model file of LIBSVM as a model of relvec.
+//! Reads a model file of LIBSVM.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -9,19 +9,20 @@ use relvec_predict::{Expansion, FittedBasis, Gamma, Kernel, Label, Linear, Margi
 use super::{FORMAT, FORMULATIONS, places};
 use crate::error::{Error, Result};
 
-/// Most features of a file, against an index that is no index: the table of vectors is dense.
+/// Most features of a file, since the table of vectors is dense and a damaged index could have any size.
 const MOST_FEATURES: usize = 1 << 24;
 /// Most numbers in the table of vectors (8 GB).
 const MOST_NUMBERS: usize = 1 << 30;
 
-/// Reads a model file that LIBSVM wrote; `features`: D, if it is known (a file does not say it when last features are 0 in all
-/// vectors).
+/// Reads a model file of LIBSVM. `features`: the number of features D, if it is known. The file does not contain D if
+/// the last features are 0 in all vectors.
 ///
-/// Classes keep their numbers, in the order of the file. What LIBSVM does not keep is unknown: rows, iterations, objective.
+/// Classes keep their numbers, in the order of the file. Training rows, iterations and objective are unknown, since
+/// LIBSVM does not save them.
 ///
 /// # Errors
-/// [`Error::Text`] names the line, what was found and what was expected; precomputed kernels and one-class machines are
-/// refused.
+/// [`Error::Text`] contains the line, what was found and what was expected. Precomputed kernels and one-class models
+/// are refused.
 pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
     let header = Header::read(text)?;
     let formulation = header.word("svm_type")?;
@@ -37,7 +38,7 @@ pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
     if classes < 2 || classes > vectors.max(2) {
         return header.fail("nr_class", format!("{classes}: expected from 2 to the number of vectors, {vectors}"));
     }
-    // No more classes than lines: this is no overflow.
+    // There are at most as many classes as lines, so this cannot overflow.
     let pairs = classes * (classes - 1) / 2;
     let rho = header.finite("rho", pairs)?;
     if pairs.checked_mul(vectors).is_none_or(|numbers| numbers > MOST_NUMBERS) {
@@ -68,18 +69,18 @@ pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
         margins: Some(margins),
         ..Model::of_expansion("svm", expansion, d, vectors.max(1))
     };
-    // The checks of model files are those of models, too.
+    // Reading the model as a file runs the checks of model files.
     Ok(Model::from_json(&model.to_json()?)?)
 }
 
-/// What a classifier has beside its functions.
+/// Parts of a classifier in addition to its functions.
 #[derive(Default)]
 struct Parts {
     vector_classes: Vec<usize>,
     sigmoids: Vec<[f64; 2]>,
 }
 
-/// Weights, [M, C], and offsets, `[C]`, in relvec's order and signs, from LIBSVM's coefficients, [M, K - 1].
+/// Returns weights, [M, C], and offsets, `[C]`, in relvec's order and signs, from LIBSVM's coefficients, [M, K - 1].
 fn classifier(
     header: &Header,
     coefficients: &Array2<f64>,
@@ -119,10 +120,10 @@ fn classifier(
     Ok((weights, intercept, Parts { vector_classes: own, sigmoids }))
 }
 
-/// The lines before the vectors, by their first word.
+/// The lines before the vectors, keyed by their first word.
 struct Header<'t> {
     lines: BTreeMap<&'t str, (usize, &'t str)>,
-    /// The number of the line SV, from 1.
+    /// The number of the line SV, counted from 1.
     end: usize,
 }
 
@@ -140,13 +141,13 @@ impl<'t> Header<'t> {
                 _ => {}
             }
             if i == 0 && key != "svm_type" {
-                return Err(fail(1, "expected svm_type: this is no model file of LIBSVM".into()));
+                return Err(fail(1, "expected svm_type: this is not a model file of LIBSVM".into()));
             }
         }
         Err(fail(text.lines().count().max(1), "the file ends before the line SV".into()))
     }
 
-    /// An error at the line of `key`.
+    /// Returns an error at the line of `key`.
     fn fail<T>(&self, key: &str, problem: String) -> Result<T> {
         Err(fail(self.lines.get(key).map_or(self.end, |(line, _)| *line), format!("{key} {problem}")))
     }
@@ -167,7 +168,7 @@ impl<'t> Header<'t> {
         words.iter().map(number).collect()
     }
 
-    /// As `numbers`, of finite ones.
+    /// Returns the numbers of a line, which must be finite.
     fn finite(&self, key: &str, count: usize) -> Result<Vec<f64>> {
         let words = self.numbers::<String>(key, count)?;
         let number = |word: &String| match word.parse::<f64>() {
@@ -200,7 +201,7 @@ fn fail(line: usize, problem: String) -> Error {
     Error::Text { format: FORMAT, line, problem }
 }
 
-/// The lines of the vectors, with their numbers.
+/// Returns the lines of the vectors, with their line numbers.
 fn vector_lines<'t>(text: &'t str, header: &Header, vectors: usize) -> Result<Vec<(usize, &'t str)>> {
     let after = text.lines().enumerate().skip(header.end).filter(|(_, line)| !line.trim().is_empty());
     let lines: Vec<(usize, &str)> = after.map(|(i, line)| (i + 1, line)).collect();
@@ -213,7 +214,7 @@ fn vector_lines<'t>(text: &'t str, header: &Header, vectors: usize) -> Result<Ve
     }
 }
 
-/// Coefficients, [M, K - 1], and vectors, [M, D].
+/// Returns coefficients, [M, K - 1], and vectors, [M, D].
 fn read_vectors(
     lines: &[(usize, &str)],
     header: &Header,
@@ -269,7 +270,7 @@ fn entry(line: usize, word: &str) -> Result<(usize, f64)> {
     let (index, value) = word.split_once(':').ok_or_else(expected)?;
     match index.parse() {
         Ok(index) if (1..=MOST_FEATURES).contains(&index) => Ok((index, number(line, value)?)),
-        // "0:" stands before the numbers of the rows of a precomputed kernel.
+        // "0:" precedes the row numbers of a precomputed kernel.
         _ => Err(expected()),
     }
 }

@@ -1,4 +1,4 @@
-//! A support vector machine as LIBSVM writes it.
+//! Writes a support vector machine in LIBSVM's format.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,13 +9,13 @@ use relvec_predict::{FittedBasis, Gamma, Kernel, Label, Margins, Model, MultiCla
 use super::{FORMAT, places};
 use crate::error::{Error, Result};
 
-/// The text of a model file that LIBSVM reads.
+/// Returns the text of a model file for LIBSVM.
 ///
-/// Classes that are no whole numbers are numbered from 0 in their order; LIBSVM knows no names.
+/// Classes that are not whole numbers are numbered from 0 in their order, since LIBSVM has no class names.
 ///
 /// # Errors
-/// A relevance vector machine; one-versus-rest of three classes or more; a kernel other than linear, poly, rbf and sigmoid, or
-/// a gamma for each feature; a model that standardises.
+/// The model is a relevance vector machine, uses one-versus-rest for three classes or more, or standardises features.
+/// Or its kernel is not linear, poly, rbf or sigmoid, or has a gamma for each feature.
 pub fn to_libsvm(model: &Model) -> Result<String> {
     let (margins, kernel, centres) = parts(model)?;
     let expansion = &model.expansion;
@@ -47,7 +47,7 @@ pub fn to_libsvm(model: &Model) -> Result<String> {
     Ok(out + &vectors(&coefficients(model, margins, classes)?, &centres, &order))
 }
 
-/// What LIBSVM can hold of a model.
+/// Returns the parts of a model that LIBSVM can represent.
 fn parts(model: &Model) -> Result<(&Margins, &Kernel, Cow<'_, SparseRows>)> {
     let refuse = |found: &str, instead| Err(Error::Unsupported { format: FORMAT, found: found.into(), instead });
     let Some(margins) = &model.margins else {
@@ -70,7 +70,7 @@ fn parts(model: &Model) -> Result<(&Margins, &Kernel, Cow<'_, SparseRows>)> {
     Ok((margins, kernel, centres))
 }
 
-/// Lines of the kernel.
+/// Returns the lines of the kernel.
 fn header_of(kernel: &Kernel) -> Result<String> {
     let gamma = |gamma: &Gamma| match gamma {
         Gamma::Value(v) => Ok(format!("gamma {v:?}\n")),
@@ -93,7 +93,7 @@ fn header_of(kernel: &Kernel) -> Result<String> {
     }
 }
 
-/// Whole numbers as they are, all else by its place.
+/// Returns the class labels: whole numbers unchanged, others by their index.
 fn labels(classes: &[Label], count: usize) -> Vec<String> {
     let whole = |label: &Label| match label {
         // LIBSVM reads 32-bit numbers.
@@ -106,7 +106,7 @@ fn labels(classes: &[Label], count: usize) -> Vec<String> {
     }
 }
 
-/// The coefficients of each vector against the other classes, [K - 1, M].
+/// Returns the coefficients of each vector against the other classes, [K - 1, M].
 fn coefficients(model: &Model, margins: &Margins, classes: usize) -> Result<Array2<f64>> {
     let weights = &model.expansion.weights;
     let mut out = Array2::zeros((classes - 1, weights.nrows()));
@@ -125,7 +125,7 @@ fn coefficients(model: &Model, margins: &Margins, classes: usize) -> Result<Arra
     Ok(out)
 }
 
-/// A line for each vector: its coefficients, and its entries that are not 0.
+/// Returns a line for each vector: its coefficients and its nonzero entries.
 fn vectors(coefficients: &Array2<f64>, centres: &SparseRows, order: &[usize]) -> String {
     let line = |n: &usize| {
         let own = coefficients.column(*n).iter().map(|v| format!("{v:?} ")).collect::<String>();

@@ -9,14 +9,14 @@ use super::graph::{Graph, Value};
 use super::spread::Rows;
 use crate::machine::{Basis, JointSpread, Machine, Spread, Task};
 
-/// Neither class of a pair is impossible, as in the core.
+/// Least probability of a class of a pair, as in the core.
 const LEAST: f64 = 1e-14;
-/// What a pivot is at least when pairs are coupled. The last one is 0, but for rounding, if the pairs agree with each other:
-/// the solution then has one direction, whatever the pivot. 1 / LEAST_PIVOT is a number in single precision too, as is its sum
-/// over classes.
+/// Least pivot in the coupling of pairs. If the pairs are consistent, the last pivot is 0 apart from rounding. The
+/// solution then has one direction, whatever the pivot. 1 / LEAST_PIVOT and its sum over classes are finite in single
+/// precision.
 const LEAST_PIVOT: f64 = 1e-30;
 
-/// Log odds of the second class, [N, 1]: f / sqrt(1 + pi v / 8), (M18), or f without a spread.
+/// Returns the log odds of the second class, [N, 1]: f / sqrt(1 + pi v / 8), (M18), or f without a spread.
 pub(super) fn odds<'g>(rows: Rows<'g>, machine: &Machine, spread: Option<&Spread>) -> Value<'g> {
     let f = rows.functions(machine);
     match spread {
@@ -25,13 +25,13 @@ pub(super) fn odds<'g>(rows: Rows<'g>, machine: &Machine, spread: Option<&Spread
     }
 }
 
-/// Log probabilities of two classes, [N, 2].
+/// Returns the log probabilities of two classes, [N, 2].
 pub(super) fn two<'g>(graph: &'g Graph, odds: Value<'g>) -> Value<'g> {
     graph.concat(&[odds * 0.0, odds], 1).log_softmax(1)
 }
 
-/// Log probabilities of K classes, [N, K], under the softmax: 1 / p_k = sum_l exp((f_l - f_k) / s_kl), s_kl^2 = 1 + pi v_kl / 8
-/// and v_kl the variance of f_k - f_l, normalised, (M31).
+/// Returns the log probabilities of K classes, [N, K], under the softmax, (M31): 1 / p_k = sum_l exp((f_l - f_k) / s_kl),
+/// normalised. s_kl^2 = 1 + pi v_kl / 8, with v_kl the variance of f_k - f_l.
 pub(super) fn joint<'g>(rows: Rows<'g>, machine: &Machine, spread: Option<&JointSpread>) -> Value<'g> {
     let f = rows.functions(machine);
     let Some(spread) = spread else { return f.log_softmax(1) };
@@ -44,22 +44,22 @@ pub(super) fn joint<'g>(rows: Rows<'g>, machine: &Machine, spread: Option<&Joint
     });
     let v = rows.covariances(spread).matmul(graph.table(&pairs)).at_least(0.0).reshape(&[-1, k as i64, k as i64]);
     let s = (v * (PI / 8.0) + 1.0).sqrt();
-    // [n, k, l]: f_l - f_k over s. Where l = k this is 0, so that the log of the softmax there is log p_k.
+    // [n, k, l]: f_l - f_k over s. This is 0 for l = k, so the log of the softmax there is log p_k.
     let t = (f.unsqueeze(1) - f.unsqueeze(2)) / s;
     (t.log_softmax(2) * graph.table(&Array2::<f64>::eye(k))).sum(2).log_softmax(1)
 }
 
-/// Log probabilities of K classes, [N, K], by models of two.
+/// Returns the log probabilities of K classes, [N, K], from binary models.
 pub(super) fn committee<'g>(rows: Rows<'g>, outer: &Machine, rule: MultiClass, members: &[Machine], single: bool) -> Value<'g> {
     let odds = members.iter().map(|member| {
-        let Task::Two(spread) = &member.task else { unreachable!("members of a committee tell two classes apart") };
+        let Task::Two(spread) = &member.task else { unreachable!("every member is a binary model") };
         odds(member_rows(rows, outer, member, single), member, spread.as_ref())
     });
     let odds = rows.graph.concat(&odds.collect::<Vec<_>>(), 1);
     couple(rows.graph, odds, rule, outer.model.n_classes().unwrap_or(members.len()))
 }
 
-/// The basis functions of a member: those of the whole model, if it has the same kernel.
+/// Returns the basis functions of a binary model. They are those of the whole model if the kernels are equal.
 fn member_rows<'g>(rows: Rows<'g>, outer: &Machine, member: &Machine, single: bool) -> Rows<'g> {
     let places: Option<Vec<usize>> =
         member.model.relevance.iter().map(|row| outer.model.relevance.iter().position(|r| r == row)).collect();
@@ -71,7 +71,7 @@ fn member_rows<'g>(rows: Rows<'g>, outer: &Machine, member: &Machine, single: bo
     }
 }
 
-/// Log probabilities of K classes, [N, K], from the log odds of classifiers of two, [N, C].
+/// Returns log probabilities of K classes, [N, K], from the log odds of binary models, [N, C].
 fn couple<'g>(graph: &'g Graph, odds: Value<'g>, rule: MultiClass, classes: usize) -> Value<'g> {
     // log sigmoid(f) is that of the second of two classes.
     let pair = graph.concat(&[(odds * 0.0).unsqueeze(2), odds.unsqueeze(2)], 2).log_softmax(2);
@@ -86,15 +86,16 @@ fn odds_count(rule: MultiClass, classes: usize) -> usize {
     if rule == MultiClass::OneVsOne { classes * (classes - 1) / 2 } else { classes }
 }
 
-/// Probabilities of K classes, [N, K], from those of the second class of each pair: the p of sum 1 with the least
-/// sum of (r_lk p_k - r_kl p_l)^2 (Wu, Lin and Weng 2004, their second method), as the solution of Q p = 1 at sum 1.
+/// Returns probabilities of K classes, [N, K], from the probabilities of the second class of each pair. They sum to 1
+/// and minimise the sum of (r_lk p_k - r_kl p_l)^2 (Wu, Lin and Weng 2004, their second method), as the solution of Q p
+/// = 1 scaled to sum 1.
 ///
-/// No entry of Q beside its diagonal is positive, and Q is positive semidefinite: elimination without pivoting keeps both, and
-/// sums positive numbers only, but for the pivots.
+/// Q is positive semidefinite, and its entries off the diagonal are not positive. Elimination without pivoting keeps
+/// both properties, and apart from the pivots it sums only positive numbers.
 fn couple_pairs<'g>(graph: &'g Graph, second: Value<'g>, classes: usize) -> Value<'g> {
     let k = classes as i64;
     let second = second.at_least(LEAST).at_most(1.0 - LEAST);
-    // r_ij of the pair i < j is 1 less the probability of j, r_ji that probability.
+    // For i < j, r_ij is 1 minus the probability of j, and r_ji is the probability of j.
     let (mut sign, mut one) = (Array2::zeros((classes * (classes - 1) / 2, classes * classes)), Array1::zeros(classes * classes));
     for j in 1..classes {
         for i in 0..j {
@@ -110,7 +111,8 @@ fn couple_pairs<'g>(graph: &'g Graph, second: Value<'g>, classes: usize) -> Valu
     let ones = (q.take(&[0], 2) * 0.0) + 1.0;
     let mut system = graph.concat(&[q, ones], 2);
     for i in 0..classes {
-        // Row i over its pivot is taken off all other rows (Gauss-Jordan): [N, 1, K + 1] and [N, K, 1].
+        // Subtracts multiples of row i, divided by its pivot, from all other rows (Gauss-Jordan): [N, 1, K + 1] and [N,
+        // K, 1].
         let row = system.take(&[i], 1);
         let row = row / row.take(&[i], 2).at_least(LEAST_PIVOT);
         let unit = |at: usize| Array2::from_shape_fn((classes, 1), |(k, _)| f64::from(k == at));
@@ -121,7 +123,8 @@ fn couple_pairs<'g>(graph: &'g Graph, second: Value<'g>, classes: usize) -> Valu
     p / p.sum_kept(1)
 }
 
-/// Votes of the functions of a support vector machine for each class, [N, K], the largest of which wins.
+/// Returns the votes of the functions of a support vector machine for each class, [N, K]. The class with most votes
+/// wins.
 pub(super) fn votes<'g>(graph: &'g Graph, f: Value<'g>, margins: &Margins) -> Value<'g> {
     let classes = margins.classes.unwrap_or(2);
     match margins.multi_class {
@@ -142,7 +145,7 @@ pub(super) fn votes<'g>(graph: &'g Graph, f: Value<'g>, margins: &Margins) -> Va
     }
 }
 
-/// Log probabilities of the classes of a support vector machine, [N, K], by Platt's sigmoids, (M43).
+/// Returns the log class probabilities of a support vector machine, [N, K], by Platt's sigmoids, (M43).
 pub(super) fn platt<'g>(graph: &'g Graph, f: Value<'g>, margins: &Margins) -> Value<'g> {
     let part = |i: usize| Array1::from_iter(margins.sigmoids.iter().map(|sigmoid| sigmoid[i]));
     let odds = -(f * graph.table(&part(0)) + graph.table(&part(1)));

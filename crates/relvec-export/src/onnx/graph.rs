@@ -1,6 +1,7 @@
-//! A graph that is written like formulas: `(x - mean) * root` adds two operators.
+//! Graph builder with the notation of formulas: `(x - mean) * root` adds two operators.
 //!
-//! Operators are those of the default domain in version 13 whose form no later version (26 at the time of writing) changes.
+//! Operators are those of version 13 of the default domain whose form is unchanged in later versions (26 at the time of
+//! writing).
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -12,11 +13,11 @@ use super::messages::{
     ValueInfoProto,
 };
 
-/// Kinds of an attribute: one whole number, several.
+/// Types of an attribute: one whole number, or several.
 const INT: i32 = 2;
 const INTS: i32 = 7;
 
-/// Types of the elements of a tensor, by their numbers in onnx.proto.
+/// Element types of a tensor, with their numbers in onnx.proto.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Element {
@@ -27,9 +28,9 @@ pub(crate) enum Element {
     Double = 11,
 }
 
-/// The graph as it grows.
+/// The graph built so far.
 pub(crate) struct Graph {
-    /// The type of all real numbers inside.
+    /// Type of all real numbers inside the graph.
     real: Element,
     proto: RefCell<GraphProto>,
 }
@@ -38,7 +39,7 @@ pub(crate) struct Graph {
 #[derive(Clone, Copy)]
 pub(crate) struct Value<'g> {
     graph: &'g Graph,
-    /// The place among all names.
+    /// Number of the tensor.
     id: usize,
 }
 
@@ -46,13 +47,14 @@ pub(crate) struct Value<'g> {
 pub(crate) const INPUT: &str = "X";
 
 impl Graph {
-    /// An empty graph of rows of `features` numbers; `outside` is the type of the input, `real` that of the numbers inside.
+    /// Creates an empty graph for rows of `features` numbers. `outside` is the type of the input, `real` that of the
+    /// numbers inside.
     pub fn new(features: usize, outside: Element, real: Element) -> Graph {
         let input = vec![info(INPUT, outside, &[None, Some(features)], "rows, one column for each feature")];
         Graph { real, proto: RefCell::new(GraphProto { name: "relvec".into(), input, ..Default::default() }) }
     }
 
-    /// The input in the type of the numbers inside.
+    /// Returns the input in the type of the numbers inside.
     pub fn input(&self) -> Value<'_> {
         self.node("Cast", vec![INPUT.into()], vec![int("to", self.real as i64)])
     }
@@ -61,12 +63,12 @@ impl Graph {
         self.proto.into_inner()
     }
 
-    /// Makes the value an output of that name and type; `columns`: none for a vector.
+    /// Makes the value an output with a name and a type. `columns` is `None` for a vector.
     pub fn output(&self, name: &str, value: Value<'_>, element: Element, columns: Option<usize>, doc: &str) {
         let mut proto = self.proto.borrow_mut();
         let (kind, attribute) = match element {
             Element::Float | Element::Double => ("Cast", vec![int("to", element as i64)]),
-            // Labels have their type by their table.
+            // Labels have the type of their table.
             _ => ("Identity", vec![]),
         };
         proto.node.push(node(kind, vec![value.name()], name.into(), attribute, format!("output_{name}")));
@@ -89,7 +91,7 @@ impl Graph {
         Value { graph: self, id }
     }
 
-    /// A constant of real numbers, in the shape of `a`.
+    /// Adds a constant of real numbers in the shape of `a`.
     pub fn table<S: Data<Elem = f64>, I: Dimension>(&self, a: &ArrayBase<S, I>) -> Value<'_> {
         let bytes = a.iter().flat_map(|v| match self.real {
             Element::Float => (*v as f32).to_le_bytes().to_vec(),
@@ -102,12 +104,12 @@ impl Graph {
         self.table(&ndarray::arr0(v))
     }
 
-    /// A vector of real numbers.
+    /// Adds a vector of real numbers.
     pub fn row(&self, v: &[f64]) -> Value<'_> {
         self.table(&ndarray::ArrayView1::from(v))
     }
 
-    /// A vector of whole numbers.
+    /// Adds a vector of whole numbers.
     pub fn wholes(&self, v: &[i64]) -> Value<'_> {
         self.initializer(Element::Int64, &[v.len()], Some(v.iter().flat_map(|v| v.to_le_bytes()).collect()), vec![])
     }
@@ -124,7 +126,7 @@ impl Graph {
         self.initializer(Element::Text, &[v.len()], None, v.iter().map(|v| v.clone().into_bytes()).collect())
     }
 
-    /// The values side by side along `axis`.
+    /// Concatenates values along `axis`.
     pub fn concat<'g>(&'g self, values: &[Value<'g>], axis: i64) -> Value<'g> {
         self.node("Concat", values.iter().map(Value::name).collect(), vec![int("axis", axis)])
     }
@@ -167,12 +169,12 @@ impl<'g> Value<'g> {
         self * self
     }
 
-    /// The element-wise larger of both.
+    /// Returns the element-wise maximum.
     pub fn max(self, other: Value<'g>) -> Value<'g> {
         self.two("Max", other, vec![])
     }
 
-    /// The element-wise smaller of both.
+    /// Returns the element-wise minimum.
     pub fn min(self, other: Value<'g>) -> Value<'g> {
         self.two("Min", other, vec![])
     }
@@ -193,12 +195,12 @@ impl<'g> Value<'g> {
         self.one("Transpose", vec![ints("perm", order)])
     }
 
-    /// The sum along `axis`, which is left out.
+    /// Returns the sum along `axis`, which is removed.
     pub fn sum(self, axis: i64) -> Value<'g> {
         self.two("ReduceSum", self.graph.wholes(&[axis]), vec![int("keepdims", 0)])
     }
 
-    /// The sum along `axis`, which is left with one entry.
+    /// Returns the sum along `axis`, which is kept with one entry.
     pub fn sum_kept(self, axis: i64) -> Value<'g> {
         self.two("ReduceSum", self.graph.wholes(&[axis]), vec![int("keepdims", 1)])
     }
@@ -211,13 +213,13 @@ impl<'g> Value<'g> {
         self.two("Reshape", self.graph.wholes(shape), vec![])
     }
 
-    /// The entries `places` along `axis`.
+    /// Returns the entries `places` along `axis`.
     pub fn take(self, places: &[usize], axis: i64) -> Value<'g> {
         let places: Vec<i64> = places.iter().map(|v| *v as i64).collect();
         self.two("Gather", self.graph.wholes(&places), vec![int("axis", axis)])
     }
 
-    /// The entries of this vector at `places`.
+    /// Returns the entries of this vector at `places`.
     pub fn at(self, places: Value<'g>) -> Value<'g> {
         self.two("Gather", places, vec![int("axis", 0)])
     }
@@ -226,12 +228,12 @@ impl<'g> Value<'g> {
         self.one("LogSoftmax", vec![int("axis", axis)])
     }
 
-    /// The place of the first of the largest entries along axis 1, `[N]`.
+    /// Returns the index of the first largest entry along axis 1, `[N]`.
     pub fn largest(self) -> Value<'g> {
         self.one("ArgMax", vec![int("axis", 1), int("keepdims", 0)])
     }
 
-    /// 1 where it is above 0, else 0.
+    /// Returns 1 for entries above 0, otherwise 0.
     pub fn is_positive(self) -> Value<'g> {
         let real = self.graph.real as i64;
         self.two("Greater", self.graph.scalar(0.0), vec![]).one("Cast", vec![int("to", real)])

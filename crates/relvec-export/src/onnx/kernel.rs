@@ -1,4 +1,4 @@
-//! Kernels (M19) between rows and centres, [N, M], and of rows and themselves, [N, 1].
+//! Kernels (M19) between rows and centres, [N, M], and of each row with itself, [N, 1].
 
 use ndarray::{Array1, Array2, Axis, s};
 use relvec_predict::{Kernel, Poly, RationalQuadratic};
@@ -6,21 +6,21 @@ use relvec_predict::{Kernel, Poly, RationalQuadratic};
 use super::graph::{Graph, Value};
 use crate::machine::gamma;
 
-/// Largest error of a squared distance by the product form, about 8 roundings of the largest squared norm of a centre: far
-/// below what the formats are held to, 1e-12 in double and 1e-4 in single precision. Half of it: narrow kernels take the slower
-/// forms.
+/// Largest error of a squared distance in the product form, about 8 roundings of the largest squared norm of a centre.
+/// It is far below the tolerance of the formats, 1e-12 in double and 1e-4 in single precision. With half of this value
+/// narrow kernels take the slower forms.
 const PRODUCT_DOUBLE: f64 = 1e-12;
 const PRODUCT_SINGLE: f64 = 1e-5;
 const ROUNDINGS: f64 = 8.0;
-/// Up to so many features distances are summed one feature after another, which takes [N, M] numbers at a time, but four
-/// operators a feature. Beyond, all differences are made at once, [N, M, D] numbers.
+/// Most features for which distances are summed feature by feature, with [N, M] numbers at a time and four operators
+/// for each feature. For more features all differences are computed at once, with [N, M, D] numbers.
 const FEATURE_BY_FEATURE: usize = 64;
-/// Beyond this distance exp(-s) is 0 and s exp(-s) would be infinity times 0 further out.
+/// Distance above which exp(-s) is 0. Without the limit, s exp(-s) would be infinity times 0 for larger s.
 const FARTHEST: f64 = 750.0;
-/// Far below every squared distance that counts, and far above the smallest number of either precision.
+/// Number far below every relevant squared distance, and far above the smallest number of either precision.
 const TINY: f64 = 1e-30;
 
-/// k(x_n, c_m), [N, M], of rows `x`, [N, D].
+/// Returns k(x_n, c_m), [N, M], for rows `x`, [N, D].
 pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centres: &Array2<f64>, single: bool) -> Value<'g> {
     let gamma = gamma(kernel, centres.ncols());
     let squares = || squared_distances(graph, x, &gamma, centres, single);
@@ -45,7 +45,7 @@ pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centre
     }
 }
 
-/// k(x_n, x_n), [N, 1], of rows `x`, [N, D], of which it is not 1.
+/// Returns k(x_n, x_n), [N, 1], for rows `x`, [N, D]; `None` if it is always 1.
 pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, features: usize) -> Option<Value<'g>> {
     match kernel {
         Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => None,
@@ -58,7 +58,7 @@ pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, feat
         Kernel::Sigmoid(sigmoid) => {
             Some(((x.square() * graph.table(&gamma(kernel, features))).sum_kept(1) + sigmoid.coef0).tanh())
         }
-        // Of x = x' the factor of a feature is 1 + x^2 + x^3 / 3.
+        // For x = x' the factor of a feature is 1 + x^2 + x^3 / 3.
         Kernel::LinearSpline(_) => (0..features)
             .map(|d| x.take(&[d], 1))
             .map(|x| x * x * (x / 3.0 + 1.0) + 1.0)
@@ -66,18 +66,19 @@ pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, feat
     }
 }
 
-/// (1 + r)^-shape with r = d^2 / shape, by log(1 + r) = r log(u) / (u - 1), u = 1 + r rounded, which loses no digits (Kahan).
+/// Returns (1 + r)^-shape with r = d^2 / shape. log(1 + r) = r log(u) / (u - 1) with u = 1 + r rounded is accurate for
+/// small r (Kahan).
 fn rational_quadratic<'g>(squares: Value<'g>, own: &RationalQuadratic) -> Value<'g> {
     let r = squares / own.shape;
     let u = r + 1.0;
-    // TINY keeps 0 / 0 away where r is below rounding.
+    // TINY prevents 0 / 0 if r is below rounding.
     let log = u.log() * (r / (u - 1.0 + TINY));
     (log * -own.shape).exp()
 }
 
-/// u^degree, degree >= 1, by squarings: Pow may refuse a negative base, and rounds more.
+/// Returns u^degree, degree >= 1, by repeated squaring. Pow may refuse a negative base, and rounds more.
 fn power<'g>(u: Value<'g>, poly: &Poly) -> Value<'g> {
-    // From the second highest binary digit of the degree down.
+    // Binary powering from the second highest digit of the degree down.
     let digits = u32::BITS - poly.degree.leading_zeros();
     (0..digits - 1).rev().fold(u, |out, digit| {
         let square = out * out;
@@ -85,7 +86,7 @@ fn power<'g>(u: Value<'g>, poly: &Poly) -> Value<'g> {
     })
 }
 
-/// sum_d gamma_d (x_nd - c_md)^2, [N, M].
+/// Returns sum_d gamma_d (x_nd - c_md)^2, [N, M].
 fn squared_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, centres: &Array2<f64>, single: bool) -> Value<'g> {
     let roots = gamma.mapv(f64::sqrt);
     let middle = centres.mean_axis(Axis(0)).expect("there are centres");
@@ -95,8 +96,8 @@ fn squared_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, ce
         true => (f64::from(f32::EPSILON) / 2.0, PRODUCT_SINGLE),
         false => (f64::EPSILON / 2.0, PRODUCT_DOUBLE),
     };
-    // Of one feature the difference costs no more than a product. A program may round its one root as well: onnxruntime-web 1.30
-    // makes a factor before a product an attribute of it, in single precision.
+    // For one feature the difference costs no more than a product. A runtime may also round the one root:
+    // onnxruntime-web 1.30 turns a factor before a product into an attribute in single precision.
     if centres.ncols() > 1 && norms.iter().all(|norm| ROUNDINGS * eps * norm <= limit) {
         // |a|^2 + |b|^2 - 2 ab about the centres' mean, where the norms are small.
         let a = (x - graph.table(&middle)) * graph.table(&roots);
@@ -107,19 +108,19 @@ fn squared_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, ce
         .unwrap_or_else(|| ((x.unsqueeze(1) - graph.table(centres)) * graph.table(&roots)).square().sum(2))
 }
 
-/// sum_d gamma_d |x_nd - c_md|, [N, M].
+/// Returns sum_d gamma_d |x_nd - c_md|, [N, M].
 fn absolute_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, centres: &Array2<f64>) -> Value<'g> {
     by_feature(x, centres.ncols(), |x, d| (x - graph.table(&centres.column(d))).abs() * gamma[d])
         .unwrap_or_else(|| ((x.unsqueeze(1) - graph.table(centres)).abs() * graph.table(gamma)).sum(2))
 }
 
-/// The sum of `term` of each feature, if there are not too many.
+/// Returns the sum of `term` over the features, or `None` if there are too many features.
 fn by_feature<'g>(x: Value<'g>, features: usize, term: impl Fn(Value<'g>, usize) -> Value<'g>) -> Option<Value<'g>> {
     let terms = || (0..features).map(|d| term(x.take(&[d], 1), d));
     if features <= FEATURE_BY_FEATURE { terms().reduce(|sum, term| sum + term) } else { None }
 }
 
-/// prod_d [1 + m (M + m (3 M - m) / 6)], m the smaller and M the larger of x_nd and c_md.
+/// Returns prod_d [1 + m (M + m (3 M - m) / 6)], with m the smaller and M the larger of x_nd and c_md.
 fn linear_spline<'g>(graph: &'g Graph, x: Value<'g>, centres: &Array2<f64>) -> Value<'g> {
     let factor = |d: usize| {
         let (x, c) = (x.take(&[d], 1), graph.table(&centres.slice(s![.., d])));

@@ -1,4 +1,4 @@
-//! The messages of an ONNX file that a model needs, by their field numbers in onnx.proto (ONNX, IR version 8).
+//! Messages of an ONNX file that a model needs, with their field numbers in onnx.proto (ONNX, IR version 8).
 
 use prost::Message;
 
@@ -30,7 +30,7 @@ pub(crate) struct OperatorSetIdProto {
     pub version: i64,
 }
 
-/// A line of what is known of the file.
+/// An entry of the metadata.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StringStringEntryProto {
     #[prost(string, tag = "1")]
@@ -54,7 +54,7 @@ pub(crate) struct GraphProto {
     pub output: Vec<ValueInfoProto>,
 }
 
-/// An operator with what it reads and makes.
+/// An operator with its inputs and outputs.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct NodeProto {
     #[prost(string, repeated, tag = "1")]
@@ -69,7 +69,7 @@ pub(crate) struct NodeProto {
     pub attribute: Vec<AttributeProto>,
 }
 
-/// A setting of an operator: a whole number or several.
+/// An attribute of an operator: one whole number or several.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct AttributeProto {
     #[prost(string, tag = "1")]
@@ -108,14 +108,14 @@ pub(crate) struct ValueInfoProto {
     pub doc_string: String,
 }
 
-/// Its type.
+/// The type of an input or an output.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TypeProto {
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorTypeProto>,
 }
 
-/// Its type, if it is a tensor.
+/// The type of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TensorTypeProto {
     #[prost(int32, tag = "1")]
@@ -124,14 +124,14 @@ pub(crate) struct TensorTypeProto {
     pub shape: Option<TensorShapeProto>,
 }
 
-/// Its shape.
+/// The shape of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TensorShapeProto {
     #[prost(message, repeated, tag = "1")]
     pub dim: Vec<DimensionProto>,
 }
 
-/// A number, or the name of a number that is known when the graph runs.
+/// A dimension: a number, or the name of a number that is known when the graph runs.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DimensionProto {
     #[prost(int64, optional, tag = "1")]

@@ -1,4 +1,5 @@
-//! A model as an ONNX graph of standard operators (version 13 and later): scaling, kernel, functions, variances, probabilities.
+//! Writes a model as an ONNX graph of standard operators (version 13 and later): scaling, kernel, functions, variances,
+//! probabilities.
 
 mod classes;
 mod graph;
@@ -22,13 +23,14 @@ use crate::machine::{Machine, Task, Values};
 use crate::single;
 
 const FORMAT: &str = "ONNX";
-/// Version of the operators: the first in which ReduceSum and Unsqueeze take their axes as inputs, as all later ones do.
+/// Version of the operators, the first in which ReduceSum and Unsqueeze take their axes as inputs, as in all later
+/// versions.
 const OPERATORS: i64 = 13;
-/// Version of the file: that of ONNX 1.10 (2021).
+/// Version of the file format, that of ONNX 1.10 (2021).
 const FILE: i64 = 8;
-/// Variance of a log rate up to which a rate is taken to be log-normal, as in the core.
+/// Largest variance of a log rate for which the rate is treated as log-normal, as in the core.
 const LARGEST_LOG_VARIANCE: f64 = 4.0;
-/// Bytes that a file may have (2 GB, the limit of a protobuf message).
+/// Most bytes of a file (2 GB, the limit of a protobuf message).
 const LARGEST_FILE: usize = i32::MAX as usize;
 
 /// Precision of the numbers in an ONNX graph.
@@ -37,39 +39,39 @@ pub enum OnnxPrecision {
     /// Double precision inside and outside.
     #[default]
     Float64,
-    /// Rows and predictions in single precision, everything between in double.
+    /// Rows and predictions in single precision, everything between in double precision.
     Mixed,
-    /// Single precision throughout: for accelerators that have no other.
+    /// Single precision throughout, for accelerators without double precision.
     Float32,
 }
 
 impl OnnxPrecision {
-    /// Names of all, as the command and Python know them.
+    /// Names of all precisions, as in the command and in Python.
     pub const NAMES: [&'static str; 3] = ["float64", "mixed", "float32"];
 
-    /// The precision of that name.
+    /// Returns the precision of a name, or `None` for other names.
     pub fn from_name(name: &str) -> Option<OnnxPrecision> {
         let all = [OnnxPrecision::Float64, OnnxPrecision::Mixed, OnnxPrecision::Float32];
         OnnxPrecision::NAMES.iter().position(|known| *known == name).map(|k| all[k])
     }
 
-    /// The type of input and outputs.
+    /// Returns the type of input and outputs.
     fn outside(self) -> Element {
         if self == OnnxPrecision::Float64 { Element::Double } else { Element::Float }
     }
 
-    /// The type of everything between.
+    /// Returns the type of the numbers inside the graph.
     fn inside(self) -> Element {
         if self == OnnxPrecision::Float32 { Element::Float } else { Element::Double }
     }
 }
 
-/// How a model is written as an ONNX graph.
+/// Options of an ONNX graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OnnxOptions {
     /// Precision of the numbers.
     pub precision: OnnxPrecision,
-    /// Whether regression has the output `std`, whose triangles are most of the file.
+    /// True if regression has the output `std`. Its triangular factors are most of the file.
     pub std: bool,
 }
 
@@ -79,15 +81,16 @@ impl Default for OnnxOptions {
     }
 }
 
-/// The bytes of an ONNX file that predicts as the model does, standardisation included.
+/// Returns the bytes of an ONNX file that predicts like the model, standardisation included.
 ///
-/// The input `X` is [N, D]. Regression and counts have the outputs `mean` and `std` (of a new observation), [N, K] each;
-/// classifiers `label`, `[N]`, and `probabilities`, [N, K] (moderated, as `predict_proba`); support vector machines for classes
-/// `label`, `decision`, [N, C], and `probabilities` if they were trained with them. Features, classes, kernel, checksum, and
-/// ten rows with their predictions are in the metadata.
+/// The input `X` is [N, D]. Regression and counts have the outputs `mean` and `std` (of a new observation), [N, K]
+/// each. Classifiers have `label`, `[N]`, and `probabilities`, [N, K] (moderated, as `predict_proba`). Support vector
+/// machines for classes have `label`, `decision`, [N, C], and `probabilities` if they were trained with them. The
+/// metadata contain features, classes, kernel, checksum, and ten rows with their predictions.
 ///
 /// # Errors
-/// An external kernel; a healed variance; single precision that would change predictions; more than 2 GB.
+/// The kernel is external, the variance is healed, single precision would change predictions, or the file would exceed
+/// 2 GB.
 pub fn to_onnx(model: &Model, options: &OnnxOptions) -> Result<Vec<u8>> {
     let machine = Machine::new(model, FORMAT)?;
     let examples = Examples::new(model)?;
@@ -114,7 +117,7 @@ pub fn to_onnx(model: &Model, options: &OnnxOptions) -> Result<Vec<u8>> {
     }
 }
 
-/// What makes the outputs.
+/// Writer of the outputs.
 struct Writer<'g, 'm> {
     graph: &'g Graph,
     model: &'m Model,
@@ -171,19 +174,19 @@ impl<'g> Writer<'g, '_> {
         self.graph.output(name, value, self.outside, Some(columns), doc);
     }
 
-    /// Label and probabilities from log probabilities, [N, K].
+    /// Adds label and probabilities from log probabilities, [N, K].
     fn classes(&self, log_probabilities: Value<'g>, classes: usize) {
         self.label(log_probabilities, classes);
         self.numbers("probabilities", log_probabilities.exp(), classes, "probability of each class");
     }
 
-    /// The label of the class with the largest score, [N, K].
+    /// Adds the label of the class with the largest score, [N, K].
     fn label(&self, scores: Value<'g>, classes: usize) {
         let (names, element) = self.names(classes);
         self.graph.output("label", names.at(scores.largest()), element, None, "most probable class");
     }
 
-    /// The labels in the type that holds them all; numbers from 0 if there are no names.
+    /// Returns the labels in a type for all of them, or numbers from 0 if there are no names.
     fn names(&self, classes: usize) -> (Value<'g>, Element) {
         let (graph, labels) = (self.graph, &self.model.classes);
         if labels.is_empty() {
@@ -210,15 +213,15 @@ impl<'g> Writer<'g, '_> {
     }
 }
 
-/// Variance of a rate over the square of its mean, of the variance `v` of its log, as in the core: exp(v) - 1 up to
-/// [`LARGEST_LOG_VARIANCE`], beyond which it grows as the square root. exp(v) - 1 is tanh(v / 2) (exp(v) + 1), which does not
-/// cancel.
+/// Returns the variance of a rate divided by the square of its mean, from the variance `v` of its log, as in the core.
+/// It is exp(v) - 1 up to [`LARGEST_LOG_VARIANCE`] and grows with the square root above. exp(v) - 1 = tanh(v / 2)
+/// (exp(v) + 1) avoids cancellation.
 fn relative_variance(v: Value<'_>) -> Value<'_> {
     let inside = v.at_most(LARGEST_LOG_VARIANCE);
     (inside * 0.5).tanh() * (inside.exp() + 1.0) + (v.sqrt() - inside.sqrt())
 }
 
-/// What the file says of itself in words.
+/// Returns the description of the file.
 fn description(model: &Model) -> String {
     let features = match model.features.is_empty() {
         true => format!("{} numbers", model.n_features),
@@ -250,7 +253,7 @@ fn metadata(model: &Model, examples: &Examples) -> Result<Vec<StringStringEntryP
     Ok(entries.iter().map(|(key, value)| StringStringEntryProto { key: (*key).into(), value: text(value) }).collect())
 }
 
-/// Rows and what relvec predicts there, by the names of input and outputs.
+/// Returns rows and the predictions of relvec, by the names of input and outputs.
 fn self_test(model: &Model, examples: &Examples) -> Json {
     let table = |a: &Array2<f64>| json!(a.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>());
     let mut out = json!({ INPUT: table(&examples.rows) });

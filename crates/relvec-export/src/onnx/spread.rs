@@ -1,4 +1,4 @@
-//! Functions and variances from values of the basis functions.
+//! Functions and variances from the values of the basis functions.
 
 use ndarray::{Array1, Array2, Axis, s};
 
@@ -6,7 +6,7 @@ use super::graph::{Graph, Value};
 use super::kernel;
 use crate::machine::{Basis, JointSpread, Machine, Prior, Spread};
 
-/// Rows after scaling, [N, D], and the basis functions there, [N, M]; none of a model of the intercept alone.
+/// Scaled rows, [N, D], and the basis functions there, [N, M]; `None` for a model with only an intercept.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'g> {
     pub graph: &'g Graph,
@@ -15,7 +15,7 @@ pub(super) struct Rows<'g> {
 }
 
 impl<'g> Rows<'g> {
-    /// Of rows `x`, [N, D], of the features as the model is given them.
+    /// Creates them from rows `x`, [N, D], in original units.
     pub fn new(graph: &'g Graph, x: Value<'g>, machine: &Machine, single: bool) -> Rows<'g> {
         let z = match &machine.model.scaling {
             Some(scaling) => (x - graph.row(&scaling.mean)) / graph.row(&scaling.scale),
@@ -28,13 +28,13 @@ impl<'g> Rows<'g> {
         Rows { graph, z, phi }
     }
 
-    /// f = phi W + w_0, [N, C].
+    /// Returns f = phi W + w_0, [N, C].
     pub fn functions(self, machine: &Machine) -> Value<'g> {
         let expansion = &machine.model.expansion;
         self.map(expansion.weights.clone(), Array1::from(expansion.intercept.clone()))
     }
 
-    /// phi a + b, [N, Q], of a: [M, Q] and b: [Q].
+    /// Returns phi a + b, [N, Q], for a: [M, Q] and b: [Q].
     fn map(self, a: Array2<f64>, b: Array1<f64>) -> Value<'g> {
         let b = self.graph.table(&b);
         match self.phi {
@@ -43,18 +43,18 @@ impl<'g> Rows<'g> {
         }
     }
 
-    /// A column of zeros, [N, 1].
+    /// Returns a column of zeros, [N, 1].
     pub fn zero(self) -> Value<'g> {
         self.z.take(&[0], 1) * 0.0
     }
 
-    /// a (1, phi), [N, Q], of a: [Q, bias + M], bias the column of the one.
+    /// Returns a (1, phi), [N, Q], for a: [Q, bias + M]. With `bias` the first column belongs to the 1.
     fn with_bias(self, a: &Array2<f64>, bias: bool) -> Value<'g> {
         let offset = if bias { a.column(0).to_owned() } else { Array1::zeros(a.nrows()) };
         self.map(a.slice(s![.., usize::from(bias)..]).t().to_owned(), offset)
     }
 
-    /// v, [N, 1].
+    /// Returns v, [N, 1].
     pub fn variance(self, machine: &Machine, spread: &Spread) -> Value<'g> {
         let half = inverse(&spread.factor) * &Array1::from(spread.scale.to_vec());
         let posterior = match half.nrows() {
@@ -68,7 +68,7 @@ impl<'g> Rows<'g> {
         if spread.times == 1.0 { all } else { all * spread.times }
     }
 
-    /// What the centres do not span of the prior, a (k(z, z) - |inv(L) phi|^2), [N, 1].
+    /// Returns the variance of the prior that the centres do not span, a (k(z, z) - |inv(L) phi|^2), [N, 1].
     fn residual(self, machine: &Machine, prior: &Prior) -> Value<'g> {
         let Basis::Kernel { kernel, centres } = &machine.basis else { return self.zero() };
         let own = kernel::diagonal(self.graph, self.z, kernel, centres.ncols()).unwrap_or_else(|| self.zero() + 1.0);
@@ -79,11 +79,11 @@ impl<'g> Rows<'g> {
         (own - spanned).at_least(0.0) * prior.amplitude
     }
 
-    /// Covariances of the contrasts of classes, [N, R R].
+    /// Returns the covariances of the contrasts of classes, [N, R R].
     pub fn covariances(self, joint: &JointSpread) -> Value<'g> {
         let (half, first, active) = (inverse(&joint.factor), joint.first(), joint.scale.len());
         let (n, contrasts) = (half.nrows(), joint.present.len());
-        // Of contrast r the columns of inv(L) that belong to it, at the active functions that it has weights of.
+        // For contrast r: its columns of inv(L), at the active functions for which it has weights.
         let mut all = Array2::zeros((contrasts * n, active));
         for (r, present) in joint.present.iter().enumerate() {
             for (column, i) in present.iter().enumerate() {
@@ -97,7 +97,7 @@ impl<'g> Rows<'g> {
     }
 }
 
-/// inv(L) of a lower triangle.
+/// Returns inv(L) of a lower triangle.
 fn inverse(factor: &Array2<f64>) -> Array2<f64> {
     let n = factor.nrows();
     let mut out = Array2::<f64>::eye(n);

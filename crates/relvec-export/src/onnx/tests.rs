@@ -1,4 +1,4 @@
-//! Graphs of all kinds of models, run by a small interpreter of the operators that they use.
+//! Runs graphs of all kinds of models with a small interpreter of their operators.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::examples::{Examples, Expected};
 
 type Tensor = ArrayD<f64>;
 
-/// The numbers of an initializer; of words their places.
+/// Returns the numbers of an initializer; texts become their indices.
 fn tensor(proto: &TensorProto) -> Tensor {
     let shape: Vec<usize> = proto.dims.iter().map(|d| *d as usize).collect();
     let Some(raw) = &proto.raw_data else {
@@ -36,7 +36,7 @@ fn tensor(proto: &TensorProto) -> Tensor {
     Tensor::from_shape_vec(IxDyn(&shape), raw.chunks(size).map(number).collect()).unwrap()
 }
 
-/// Element by element, shapes broadcast as in numpy.
+/// Applies a function element by element, with numpy's broadcasting.
 fn both(a: &Tensor, b: &Tensor, f: impl Fn(f64, f64) -> f64) -> Tensor {
     let dimensions = a.ndim().max(b.ndim());
     let at = |t: &Tensor, i: usize| (i + t.ndim()).checked_sub(dimensions).map_or(1, |i| t.shape()[i]);
@@ -129,7 +129,7 @@ fn operate(node: &NodeProto, inputs: &[&Tensor]) -> Tensor {
     }
 }
 
-/// Outputs of a file at rows, by their names.
+/// Returns the outputs of a file for rows, by their names.
 fn run(bytes: &[u8], rows: &Tensor) -> HashMap<String, Tensor> {
     let graph = ModelProto::decode(bytes).unwrap().graph.unwrap();
     let mut values: HashMap<String, Tensor> = graph.initializer.iter().map(|t| (t.name.clone(), tensor(t))).collect();
@@ -142,7 +142,7 @@ fn run(bytes: &[u8], rows: &Tensor) -> HashMap<String, Tensor> {
     graph.output.iter().map(|output| (output.name.clone(), values[&output.name].clone())).collect()
 }
 
-/// Models that an earlier version wrote, of all kinds.
+/// Returns models of all kinds that an earlier version wrote.
 fn models() -> Vec<(String, Model)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../relvec/tests/pinned");
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -158,7 +158,8 @@ fn near(found: &Tensor, wanted: &ndarray::Array2<f64>, limit: f64, what: &str) {
     assert!(found.iter().zip(wanted).all(same), "{what}: {found} instead of {wanted}");
 }
 
-/// One-versus-one probabilities are the solution of equations here, and an iteration that ends at 1e-10 / K in the core.
+/// Compares a file with the model. One-versus-one probabilities are the solution of equations in the file, and of an
+/// iteration that ends at 1e-10 / K in the core, so their tolerance is larger.
 fn check(name: &str, model: &Model, bytes: &[u8]) {
     let limit = if name.contains("one_vs_one") { 1e-10 } else { 1e-12 };
     let Examples { rows, expected } = Examples::new(model).unwrap();
@@ -172,7 +173,7 @@ fn check(name: &str, model: &Model, bytes: &[u8]) {
         Expected::Classes { label, probabilities, decision } => {
             probabilities.iter().for_each(|p| check("probabilities", p));
             decision.iter().for_each(|f| check("decision", f));
-            // Names that are numbers stand for themselves, words for their places.
+            // Labels that are numbers are compared by value, texts by their indices.
             let class = |v: &f64| match &model.classes.first() {
                 Some(relvec_predict::Label::Integer(_) | relvec_predict::Label::Number(_)) => {
                     model.classes.iter().position(|label| label.to_string().parse() == Ok(*v)).expect("a class")
