@@ -108,7 +108,7 @@ def test_rows_and_targets_come_together():
     with pytest.raises(ValueError, match="NaN"):
         model.report_html(X, np.full(30, np.nan))
     alone = model.report_html()
-    assert "on the model alone" in alone and "RMSE" not in alone
+    assert "describes only the model" in alone and "RMSE" not in alone
 
 
 def test_warnings_of_the_fit_and_of_intervals_are_on_the_page():

@@ -1,4 +1,4 @@
-//! The rows of a table that a model is to see, a block at a time.
+//! Reads the rows of a table that a model predicts, in blocks.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::encoding::{self, Encoder};
 use crate::table::{Cell, Table, positions};
 use crate::text::{count, list};
 
-/// Rows held at a time, and numbers.
+/// Most rows of a block, and most numbers of its features and results.
 const BLOCK: usize = 8192;
 const BLOCK_NUMBERS: usize = 1 << 22;
-/// What to do about missing cells.
+/// Advice in the error for a missing cell.
 const ADVICE: &str =
-    "--missing drop leaves these rows out, --missing mean fills them; a model trained with --missing does so without being told";
-/// Columns named in a message.
+    "--missing drop leaves these rows out, --missing mean fills them; a model trained with --missing applies its own rule";
+/// Most columns named in a message.
 const NAMES_SHOWN: usize = 10;
 
-/// A column that is wanted beside the features.
+/// A column that is read in addition to the features.
 pub(crate) struct Wanted<'a> {
     pub name: &'a str,
-    /// What it is, for the error of a table that does not have it.
+    /// The option that names the column, for the error of a table without it.
     pub what: &'a str,
-    /// Whether there is such an error.
+    /// True if a table without the column is an error.
     pub needed: bool,
 }
 
@@ -43,38 +43,37 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A table open at its first row, and a block of it.
+/// An open table and the block of rows that was read last.
 pub(crate) struct Blocks {
     table: Table,
     name: String,
     encoder: Encoder,
-    /// The columns of the features, and the others that are wanted.
+    /// Indices of the columns of the features, and of the other wanted columns that the table has.
     columns: Vec<usize>,
     others: Vec<usize>,
-    /// Most rows of a block.
     most: usize,
     values: Vec<f64>,
-    /// Of each row of the block, whether it is predicted.
+    /// For each row of the block: true if it is predicted.
     kept: Vec<bool>,
     dropped: usize,
-    /// Whether the table stands at a row.
+    /// True if the table is at a row that has not been taken yet.
     more: bool,
 }
 
-/// Some rows of a table.
+/// A block of rows of a table.
 pub(crate) struct Batch<'a> {
-    /// The features of those that are predicted, [B, D].
+    /// Features of the rows that are predicted, [B, D].
     pub x: ArrayView2<'a, f64>,
-    /// Of each row whether it is: not if a cell is missing and such rows are to be left out.
+    /// For each row of the block: true if it is predicted. Rows with a missing cell are not if such rows are left out.
     pub kept: &'a [bool],
 }
 
 impl Blocks {
-    /// Opens a table for `model`, and says where the columns are that are `wanted` beside the features; `more`: numbers that
-    /// are made of each row beside its prediction.
+    /// Opens a table for `model` and returns the positions of the `wanted` columns. `more` is the count of numbers that
+    /// are computed for each row in addition to its prediction.
     ///
     /// # Errors
-    /// No such table, features or column that it does not have, no row.
+    /// There is no such table, the table lacks features or a needed column, or it has no row.
     pub fn open(
         path: &Path,
         model: &Model,
@@ -102,7 +101,7 @@ impl Blocks {
         Ok((Blocks { table, name, encoder, columns, others, most, values, kept, dropped: 0, more }, found))
     }
 
-    /// The next rows; `None` after the last. `each` sees the table at each of them that is predicted.
+    /// Returns the next block of rows, or `None` after the last. `each` is called at each row that is predicted.
     pub fn next(&mut self, mut each: impl FnMut(&Table) -> Result<()>) -> Result<Option<Batch<'_>>> {
         self.values.clear();
         self.kept.clear();
@@ -136,12 +135,12 @@ impl Blocks {
         Ok(())
     }
 
-    /// The table, which says how far it has been read.
+    /// Returns the table, for the number of rows and the share of the file that have been read.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Says what was made of the table, once it has been read; `left_out`: what leaving rows out means to them.
+    /// Prints the notes on the table after the last row. `left_out` says what happens to rows that are left out.
     pub fn tell(&self, left_out: &str) {
         let of_rows = self.encoder.notes(self.table.row(), self.dropped, left_out);
         for note in self.table.notes().into_iter().chain(of_rows) {
@@ -150,7 +149,7 @@ impl Blocks {
     }
 }
 
-/// The true value in the present row.
+/// Returns the true value in the current row.
 pub(crate) fn true_value(table: &Table, column: usize) -> Result<f64> {
     if table.cell(column) == Cell::Missing {
         return Err(table.error(column, &format!("{}; --missing drop leaves such rows out", table.missing_cell(column))));
@@ -158,21 +157,22 @@ pub(crate) fn true_value(table: &Table, column: usize) -> Result<f64> {
     table.number(column)
 }
 
-/// The columns of the table that hold the model's features, in the model's order.
+/// Returns the indices of the columns with the model's features, in the model's order.
 fn match_columns(model: &Model, table: &Table, others: &[usize]) -> Result<Vec<usize>> {
     let columns = table.columns();
     if model.features.is_empty() {
-        // Trained by a library that had no names: by position then, and nothing may be left over.
+        // A model trained through the library may have no feature names. Its features are then all columns, by
+        // position.
         let places: Vec<usize> = (0..columns.len()).filter(|place| !others.contains(place)).collect();
         if places.len() != model.n_features {
-            bail!("the model knows no feature names and expects {}, found {}", count(model.n_features, "column"), places.len());
+            bail!("the model has no feature names and expects {}, found {}", count(model.n_features, "column"), places.len());
         }
         return Ok(places);
     }
     positions(table, &model.features, "the model")
 }
 
-/// Says what columns of the table the model has no use for.
+/// Prints which columns of the table the model does not use.
 fn tell_unused(model: &Model, table: &Table, places: &[usize], others: &[usize]) {
     if model.features.is_empty() {
         return;
@@ -181,7 +181,7 @@ fn tell_unused(model: &Model, table: &Table, places: &[usize], others: &[usize])
     let used: HashSet<usize> = places.iter().chain(others).copied().collect();
     let unused = |place: usize| !used.contains(&place);
     let extra: Vec<&String> = columns.iter().enumerate().filter(|(place, _)| unused(*place)).map(|(_, name)| name).collect();
-    // That the target is no feature goes without saying.
+    // The target is not a feature, so it needs no note.
     let extra: Vec<&String> =
         extra.into_iter().filter(|name| !model.target.iter().chain(&model.targets).any(|t| t == *name)).collect();
     if !extra.is_empty() {

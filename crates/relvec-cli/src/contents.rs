@@ -1,4 +1,4 @@
-//! What a model file holds, in words: for `inspect` and for reports.
+//! The contents of a model file as text, for `inspect` and for reports.
 
 use relvec::{Missing, Model, MultiClass};
 
@@ -9,10 +9,10 @@ use crate::layout::Lines;
 use crate::summary::{self, Seen, Summary};
 use crate::text::{count, list, thousands};
 
-/// Names shown of a list.
+/// Most names of a list that are shown.
 const NAMES_SHOWN: usize = 20;
 
-/// What the file holds.
+/// Returns the kind of model, the task and the targets.
 pub(crate) fn headline(model: &Model) -> String {
     let machine = if model.margins.is_some() { "support vector machine" } else { "relevance vector machine" };
     let task = match summary::task(model) {
@@ -24,7 +24,7 @@ pub(crate) fn headline(model: &Model) -> String {
     format!("{machine}, {task}{of}")
 }
 
-/// All about the model but its weights, the most important first.
+/// Adds lines on all parts of the model except the weights, the most important first.
 pub(crate) fn describe(model: &Model, summary: &Summary, lines: &mut Lines) {
     if let [negative, positive] = model.classes.as_slice() {
         lines.line("classes", &format!("{negative}, {positive} (positive weights are evidence for {positive})"));
@@ -40,9 +40,9 @@ pub(crate) fn describe(model: &Model, summary: &Summary, lines: &mut Lines) {
             lines.line("categories", &categories);
         }
         let rule = match encoding.missing {
-            Some(Missing::Drop) => "their rows are left out",
+            Some(Missing::Drop) => "rows with missing cells are left out",
             Some(Missing::Mean) => "filled with the means of the training rows",
-            Some(Missing::Indicator) => "filled with the means of the training rows, and told by features of their own",
+            Some(Missing::Indicator) => "filled with the means of the training rows, and marked by extra features",
             None => "refused",
         };
         lines.line("missing cells", rule);
@@ -59,12 +59,12 @@ pub(crate) fn describe(model: &Model, summary: &Summary, lines: &mut Lines) {
     }
 }
 
-/// What the functions of the model are called.
+/// Returns the names of the functions of the model.
 pub(crate) fn function_names(model: &Model) -> Vec<String> {
     let (outputs, classes) = (model.outputs(), model.classes.len());
     match outputs {
         1 => vec!["weight".into()],
-        // Positive for the second of each pair, which stand in this order.
+        // The function of a pair is positive for its second class; the pairs are ordered by the larger class index.
         n if model.multi_class() == Some(MultiClass::OneVsOne) && classes > 2 && n == classes * (classes - 1) / 2 => {
             let pair = |(l, k): (usize, usize)| format!("{}/{}", model.classes[l], model.classes[k]);
             (0..classes).flat_map(|l| (0..l).map(move |k| (l, k))).map(pair).collect()

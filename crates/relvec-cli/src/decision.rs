@@ -1,4 +1,4 @@
-//! What the arguments say of decisions, with the names of the model's classes; and those names.
+//! Decision rules from the arguments, with the class names of the model; and look-up of these names.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::table::{Cell, Table};
 
 use crate::text::{is_code, list};
 
-/// Names of classes shown of a list.
+/// Most class names of a list that are shown.
 const NAMES_SHOWN: usize = 12;
 
-/// What the arguments alone show wrong.
+/// Reports errors that the arguments show without the model.
 pub(crate) fn check(args: &DecisionArgs) -> Result<()> {
     if let Some((name, _)) = first_twice(&args.prior) {
         return Err(usage(format!("--prior: the class `{name}` is given twice")));
@@ -31,11 +31,11 @@ pub(crate) fn check(args: &DecisionArgs) -> Result<()> {
     }
 }
 
-/// The decision for the classes of `model`; `None` if nothing was asked for.
+/// Returns the decision rule for the classes of `model`, or `None` if no option of decisions is given.
 ///
 /// # Errors
-/// A model of regression or without probabilities, classes that it does not know or that are left out, a table of costs
-/// that cannot be read, what [`Model::decide`] refuses.
+/// The model is of regression or has no probabilities; classes are unknown or left out; the table of costs cannot be
+/// read; [`Model::decide`] refuses the rule.
 pub(crate) fn resolve(args: &DecisionArgs, model: &Model) -> Result<Option<Decision>> {
     let asked = [
         ("--prior", !args.prior.is_empty()),
@@ -45,7 +45,7 @@ pub(crate) fn resolve(args: &DecisionArgs, model: &Model) -> Result<Option<Decis
     ];
     let Some((flag, _)) = asked.into_iter().find(|(_, asked)| *asked) else { return Ok(None) };
     let Some(classes) = model.n_classes() else {
-        bail!("{flag} is for classifiers, and this model is of regression");
+        bail!("{flag} is for classifiers, and this is a regression model");
     };
     let prior = (!args.prior.is_empty()).then(|| prior(&args.prior, model, classes)).transpose().context("--prior")?;
     let costs = args.costs.as_deref().map(|text| costs(text, model, classes).with_context(|| format!("--costs {text}")));
@@ -53,28 +53,28 @@ pub(crate) fn resolve(args: &DecisionArgs, model: &Model) -> Result<Option<Decis
     if model.margins.as_ref().is_some_and(|margins| margins.sigmoids.is_empty()) {
         return Err(relvec::Error::NoProbability.into());
     }
-    // Of no rows: whether it suits the model is known before anything is written.
+    // A decision on no rows checks that the rule suits the model before anything is written.
     model.decide_by(Array2::zeros((0, classes)), &decision)?;
     Ok(Some(decision))
 }
 
-/// The name of class `k`; its number where a library trained without names.
+/// Returns the name of class `k`, or its number if the model was trained without names.
 pub(crate) fn class_name(model: &Model, k: usize) -> String {
     model.classes.get(k).map_or_else(|| k.to_string(), Label::to_string)
 }
 
-/// The number of the class of that name; numbers are equal however they are written, codes such as 007 only as they are.
+/// Returns the number of the class `name`. Numbers are compared by value, but codes such as 007 by their text.
 ///
 /// # Errors
-/// A class that the model does not know: says which there are.
+/// The model has no such class. The message lists the classes.
 pub(crate) fn class_of(model: &Model, name: &str) -> Result<usize> {
-    // A code is no number: 007 is another name than 7.
+    // Codes are compared as texts: 007 and 7 are different names.
     let number = name.parse::<f64>().ok().filter(|v| !is_code(name, *v));
     let is = |label: &Label| match label {
-        // Beside texts a number is the text of it.
+        // If some classes are texts, a number is compared by its shortest text.
         Label::Text(text) => text == name || number.is_some_and(|v| *text == v.to_string()),
         Label::Boolean(value) => value.to_string().eq_ignore_ascii_case(name),
-        // Beyond 2^53 other whole numbers are the same in 64-bit floating point.
+        // Above 2^53 different whole numbers are equal in 64-bit floating point, so the texts are compared.
         Label::Integer(value) if value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS => value.to_string() == name,
         Label::Integer(value) => number == Some(*value as f64),
         Label::Number(value) => number == Some(*value),
@@ -89,16 +89,16 @@ pub(crate) fn class_of(model: &Model, name: &str) -> Result<usize> {
     })
 }
 
-/// The number of the class that the text `name` of a cell is, in a table whose commas may be decimal marks.
+/// Returns the number of the class that a cell names. In a table with decimal commas, the cell may be such a number.
 ///
 /// # Errors
-/// As [`class_of`].
+/// The errors of [`class_of`].
 fn class_in(table: &Table, model: &Model, name: &str) -> Result<usize> {
     let number = table.decimal_comma(name);
     class_of(model, name).or_else(|e| number.map_or(Err(e), |number| class_of(model, &number.to_string())))
 }
 
-/// The text of a cell that names a class.
+/// Returns the text of a cell that names a class.
 fn class_cell(table: &Table, column: usize) -> Result<String> {
     match table.cell(column) {
         Cell::Text(text) => Ok(text.to_string()),
@@ -106,14 +106,14 @@ fn class_cell(table: &Table, column: usize) -> Result<String> {
         Cell::Integer(value) => Ok(value.to_string()),
         Cell::Boolean(value) => Ok(value.to_string()),
         Cell::Missing => Err(table.missing(column)),
-        Cell::Other(what) => Err(table.error(column, &format!("{what} are no names of classes"))),
+        Cell::Other(what) => Err(table.error(column, &format!("{what} cannot be class names"))),
     }
 }
 
-/// The number of the true class in the present row; `known` remembers those that were seen.
+/// Returns the number of the true class in the current row. `known` caches the numbers of names seen before.
 ///
 /// # Errors
-/// As [`class_of`].
+/// The errors of [`class_of`].
 pub(crate) fn true_class(table: &Table, column: usize, model: &Model, known: &mut HashMap<String, usize>) -> Result<usize> {
     let name = class_cell(table, column)?;
     if let Some(k) = known.get(&name) {
@@ -133,13 +133,14 @@ fn prior(given: &[(String, f64)], model: &Model, classes: usize) -> Result<Vec<f
     all.map(|(k, p)| p.ok_or_else(|| anyhow!("the class `{}` is left out", class_name(model, k)))).collect()
 }
 
-/// Costs [K, K], of a table where there is one of that name, else as they are written.
+/// Returns the costs, [K, K], rows by true class. `text` is the name of a table if such a file exists, otherwise the
+/// costs.
 fn costs(text: &str, model: &Model, classes: usize) -> Result<Array2<f64>> {
     let path = Path::new(text);
     if path.exists() || !text.contains('=') {
         return tabled_costs(path, model, classes);
     }
-    // Right decisions cost nothing unless it is said.
+    // Correct decisions have cost 0 unless their cost is given.
     let mut costs = vec![None; classes * classes];
     for part in text.split(',') {
         let bad = || anyhow!("`{part}`: expected TRUE:DECIDED=COST, such as ill:well=10, or the name of a table");
@@ -154,7 +155,8 @@ fn costs(text: &str, model: &Model, classes: usize) -> Result<Array2<f64>> {
     Ok(Array2::from_shape_fn((classes, classes), |(k, j)| costs[k * classes + j].unwrap_or(0.0)))
 }
 
-/// Costs from a table whose first column names the true class, and whose others, by their names, are the decisions.
+/// Reads costs from a table. Its first column names the true class; its other columns are decisions and have their
+/// names.
 fn tabled_costs(path: &Path, model: &Model, classes: usize) -> Result<Array2<f64>> {
     let mut table = Table::open(path, &ReadArgs::default())?;
     let names = table.columns()[1..].to_vec();
@@ -178,7 +180,7 @@ fn tabled_costs(path: &Path, model: &Model, classes: usize) -> Result<Array2<f64
     Ok(Array2::from_shape_vec((classes, classes), rows.into_iter().flatten().flatten().collect())?)
 }
 
-/// Puts a value where there is none.
+/// Sets a value that has not been set before; otherwise returns the error `twice`.
 fn put<T>(place: &mut Option<T>, value: T, twice: impl Fn() -> String) -> Result<()> {
     match place.replace(value) {
         Some(_) => Err(anyhow!(twice())),

@@ -1,4 +1,4 @@
-//! `relvec demo`: the papers' two synthetic problems, trained, measured against the truth and drawn.
+//! `relvec demo`: fits two synthetic problems of the papers, compares the fits with the truth and draws them.
 
 use std::fs;
 use std::path::Path;
@@ -16,23 +16,23 @@ use crate::settings::likelihood;
 use crate::terminal::{self, Stream};
 use crate::text::{count, share, significant, thousands};
 
-/// Seed of the training samples; any other does as well.
+/// Seed of the training samples. Its value has no special meaning.
 const SEED: u64 = 2;
-/// Seed of the fresh sample on which the classifier is tested.
+/// Seed of the independent sample on which the classifier is tested.
 const TEST_SEED: u64 = 1000;
 const TEST_ROWS: usize = 20_000;
 const SINC_ROWS: usize = 100;
 const SINC_GAMMA: f64 = 1.0 / 9.0;
 const MIXTURE_ROWS: usize = 250;
 const MIXTURE_GAMMA: f64 = 4.0;
-/// Grid points of the sinc figure and of its error.
+/// Grid points of the sinc figure and of the error against the true function.
 const CURVE_POINTS: usize = 401;
-/// Grid points of the shading, per axis.
+/// Grid points of the shading along each axis.
 const PLANE_POINTS: usize = 80;
 
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
-    // Before the work: a folder that cannot be made should cost no time.
-    fs::create_dir_all(&args.out).with_context(|| format!("cannot make the folder `{}`", args.out.display()))?;
+    // The folder is created before the fits, so that an error costs no time.
+    fs::create_dir_all(&args.out).with_context(|| format!("cannot create the folder `{}`", args.out.display()))?;
     output::check(&args.out.join("sinc.svg"))?;
 
     let sinc = sinc()?;
@@ -50,8 +50,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let headline =
         format!("Classification of points of two mixtures of Gaussians from {MIXTURE_ROWS} rows: {}", mixture.fit.status);
     lines.line("relevance vectors", &share(mixture.fit.vectors, MIXTURE_ROWS, "row"));
-    let test =
-        format!("{} of {} new rows (the best rule there is: {})", mixture.fit.error, thousands(TEST_ROWS), mixture.best_error);
+    let test = format!("{} of {} new rows (best possible rule: {})", mixture.fit.error, thousands(TEST_ROWS), mixture.best_error);
     lines.line("error", &test);
     lines.line("kernel", &format!("rbf, gamma {}", significant(MIXTURE_GAMMA, 3)));
     lines.line("log evidence", &mixture.fit.evidence);
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     save(&args.out, "mixture", &mixture.fit.figure)
 }
 
-/// What is shown of a fit.
+/// Results of a fit that are shown.
 struct Fit {
     status: String,
     vectors: usize,
@@ -72,13 +71,13 @@ struct Fit {
 
 struct SincResult {
     fit: Fit,
-    /// Estimate of the standard deviation of the noise.
+    /// Estimated standard deviation of the noise.
     noise: String,
 }
 
 struct MixtureResult {
     fit: Fit,
-    /// Error rate of the best rule there is, on the test sample.
+    /// Error rate of the Bayes rule on the test sample.
     best_error: String,
 }
 
@@ -156,7 +155,7 @@ fn train(gamma: f64, task: Task, x: &Array2<f64>, targets: &Targets) -> Result<M
     Ok(model)
 }
 
-/// Probability of class 1 at each row.
+/// Returns the probability of class 1 at each row of `x`.
 fn class_one(model: &Model, x: &Array2<f64>) -> Result<Array1<f64>> {
     Ok(model.predict_probability(x.view(), Moderation::Posterior)?.column(1).to_owned())
 }

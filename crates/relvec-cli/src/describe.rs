@@ -1,6 +1,7 @@
-//! `relvec describe`: what the columns of a table hold, what of it stops a fit, and the command to type.
+//! `relvec describe`: shows the columns of a table, what stops a fit, and the command to type.
 //!
-//! A column is read by the rules of a fit, alone, so that the first problem of one does not hide those of others.
+//! Each column is read alone by the rules of a fit, so that the first problem of one column does not hide those of
+//! others.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap};
@@ -21,31 +22,31 @@ use crate::target::Target;
 use crate::terminal::{self, Stream};
 use crate::text::{count, cut, is_code, significant, thousands};
 
-/// Significant digits of a range, and categories shown.
+/// Significant digits of a range, and most categories shown.
 const DIGITS: usize = 5;
 const CATEGORIES_SHOWN: usize = 4;
-/// Characters of a column of the table on the screen; longer names and lists are cut.
+/// Widths in characters of two columns of the printed table. Longer texts are cut.
 const WIDEST_NAME: usize = 24;
 const WIDEST_VALUES: usize = 34;
 
-/// Rows from which on whole numbers that count up are taken for row numbers: of a few rows they may be values.
+/// Least rows for which consecutive whole numbers are reported as row numbers. In fewer rows they may be values.
 const LEAST_COUNTED: usize = 10;
 
-/// What was found; the order of the fields is that of the keys.
+/// The description of a table, with JSON keys in the order of the fields.
 #[derive(Serialize)]
 struct Description {
     table: String,
-    /// What kind of file it is, and what separates its cells.
+    /// The format of the file, with the separator of its cells.
     format: String,
     rows: usize,
     columns: Vec<Described>,
-    /// The column to predict, and whether it was said or is the last.
+    /// The column to predict; `guessed` is true if it is the last column because none was named.
     target: String,
     #[serde(skip)]
     guessed: bool,
-    /// What learning the target means: regress, classify, or both where only its user knows.
+    /// Possible tasks: regress, classify, or both if only the user can decide.
     tasks: Vec<&'static str>,
-    /// What was made of the file.
+    /// Notes on how the file was read.
     notes: Vec<String>,
     /// The command to type.
     command: String,
@@ -54,7 +55,7 @@ struct Description {
 #[derive(Serialize)]
 struct Described {
     name: String,
-    /// numbers, categories, empty, or unusable: a fit stops at it.
+    /// One of numbers, categories, empty and unusable. A fit stops at an unusable column.
     kind: &'static str,
     missing: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,29 +64,30 @@ struct Described {
     maximum: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     categories: Vec<String>,
-    /// What stops a fit, and what looks wrong, with what to do.
+    /// Remarks on what stops a fit or looks wrong, with advice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
-    /// Whether the command leaves it out.
+    /// True if the suggested command leaves the column out.
     dropped: bool,
 }
 
-/// A column while the table is read.
+/// State of a column while the table is read.
 struct Look {
     place: usize,
-    /// How a fit reads it; the error that ends that.
+    /// The column as a fit reads it, and the error that ended this reading.
     columns: Option<Columns>,
     problem: Option<String>,
     missing: usize,
-    /// Range of its numbers, and whether they are whole ones, each the one above plus 1.
+    /// Range and last value of its numbers; `counts_up` is true if each number is whole and one more than the number
+    /// before.
     range: Option<(f64, f64)>,
     last: Option<f64>,
     counts_up: bool,
-    /// Whether all values so far are equal, and a mark that differs where columns do.
+    /// Hash of the first value, true if all values so far are equal, and a hash of all values that identifies copies.
     first: Option<u64>,
     constant: bool,
     mark: DefaultHasher,
-    /// A number with leading zeros.
+    /// A number with leading zeros, if there is one.
     code: Option<String>,
 }
 
@@ -99,7 +101,8 @@ pub(crate) fn run(args: &DescribeArgs) -> Result<()> {
     }
 }
 
-/// The description; with a decimal mark if nobody gave one and one of the two alone makes numbers of columns that are none without.
+/// Describes the table. If no decimal mark is given and exactly one of the two marks turns further columns into
+/// numbers, the description uses this mark.
 fn best(args: &DescribeArgs) -> Result<Description> {
     let plain = describe(args, &args.reading)?;
     let bad = |one: &Description| one.columns.iter().filter(|column| column.kind == "unusable").count();
@@ -127,7 +130,7 @@ fn describe(args: &DescribeArgs, reading: &ReadArgs) -> Result<Description> {
     let mut looks = (0..=last).map(|place| Look::new(&table, place, &args.categories)).collect::<Result<Vec<_>>>()?;
     let (mut learnt, mut refused) = (Target::new(&table.columns()[target], false), None);
     let mut rows = 0;
-    // The doubt about commas that the end of the table brings is one of a column.
+    // An error about ambiguous commas at the end of the table belongs to a column.
     let doubt = loop {
         match table.advance() {
             Ok(true) => {}
@@ -199,14 +202,14 @@ impl Look {
         })
     }
 
-    /// Takes the cell of the present row.
+    /// Adds the cell of the current row.
     fn see(&mut self, table: &Table) {
         let cell = table.cell(self.place);
         let mut own = DefaultHasher::new();
         match cell {
             Cell::Missing => self.missing += 1,
             Cell::Text(text) => match text.parse::<f64>() {
-                // The same number in another spelling is the same value.
+                // Numbers are hashed by value, so that the spelling has no effect.
                 Ok(value) => value.to_bits().hash(&mut own),
                 Err(_) => text.hash(&mut own),
             },
@@ -247,7 +250,7 @@ impl Look {
         }
     }
 
-    /// What the column `name` is; `copy`: the column that it is a copy of.
+    /// Returns the description of the column `name`. `copy`: the column with the same values, if there is one.
     fn finish(self, name: &str, rows: usize, copy: Option<String>, target: bool) -> Described {
         let (mut remarks, mut kind, mut categories) = (vec![], "numbers", vec![]);
         let mut usable = true;
@@ -270,14 +273,14 @@ impl Look {
             remarks.push(format!("has one value{}", if usable { " and missing cells" } else { " in all rows, and no effect" }));
         } else if numbers && self.counts_up && rows >= LEAST_COUNTED {
             usable = false;
-            remarks.push("counts the rows, which says nothing of new ones".to_string());
+            remarks.push("counts the rows, which does not help to predict new rows".to_string());
         } else if let Some(other) = copy {
             usable = false;
             remarks.push(format!("is a copy of `{}`", cut(&other)));
         }
         if let Some(code) = self.code.filter(|_| numbers) {
             let text =
-                format!("holds codes such as {code}, read as numbers; --categories {} takes them for names", quoted(&cut(name)));
+                format!("holds codes such as {code}, read as numbers; --categories {} reads them as names", quoted(&cut(name)));
             remarks.push(text);
         }
         let alike: BTreeSet<String> = categories.iter().map(|text| text.to_lowercase()).collect();
@@ -302,7 +305,7 @@ impl Look {
 }
 
 impl Described {
-    /// A remark with the name of the column, unless it is there.
+    /// Returns the remark with the name of the column in front, unless the remark contains it.
     fn sentence(&self, remark: &str) -> String {
         let name = cut(&self.name);
         let named = remark.contains(&format!("column `{name}`")) || remark.contains(&format!("target `{name}`"));
@@ -324,7 +327,7 @@ impl Described {
 }
 
 impl Description {
-    /// The command to type.
+    /// Returns the command to type.
     fn to_command(&self, args: &DescribeArgs, reading: &ReadArgs) -> String {
         let mut words = vec!["relvec".to_string(), "fit".into(), quoted(&self.table), "--target".into(), quoted(&self.target)];
         let mut option = |name: &str, values: &[String]| {
@@ -344,7 +347,7 @@ impl Description {
         for column in features.filter(|column| column.missing > 0) {
             *(if column.name == self.target { &mut of_target } else { &mut missing }) = true;
         }
-        // Of a row without its target nothing can be learned, and a fit leaves rows out by one rule.
+        // A row without its target cannot be used, and a fit has one rule for all rows with missing cells.
         let rule = if of_target { Some(Missing::Drop) } else { missing.then_some(Missing::Mean) };
         option("--missing", &rule.map(|rule| rule.name().to_string()).into_iter().collect::<Vec<_>>());
         let character = |byte: &u8| match byte {
@@ -388,7 +391,7 @@ impl Description {
         let name = terminal::name(&self.target);
         let guessed = if self.guessed { " (the last column; --target names another)" } else { "" };
         let undecided = match self.tasks.len() > 1 {
-            true => " It may hold numbers or names of classes: with --task classify it is classes.".to_string(),
+            true => " It may hold numbers or names of classes; for classes use --task classify.".to_string(),
             false => String::new(),
         };
         let learn = terminal::wrap(&format!("To learn `{name}`{guessed}, type the line below.{undecided}"), width, 0);
@@ -397,7 +400,7 @@ impl Description {
     }
 }
 
-/// The beginning of a text that is longer than a column of the screen.
+/// Returns the text, cut to `most` characters.
 fn short(text: &str, most: usize) -> String {
     let text = terminal::name(text);
     match text.char_indices().nth(most) {

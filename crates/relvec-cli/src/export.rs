@@ -1,4 +1,4 @@
-//! `relvec export` and `relvec import`: models of other programs.
+//! `relvec export` and `relvec import`: models for and from other programs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::model_file;
 use crate::output;
 use crate::text::{count, significant};
 
-/// How the model is written, by the format.
+/// Options of each format.
 enum Options {
     Onnx(OnnxOptions),
     C(COptions),
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
-/// A message of the library with the options as they are typed.
+/// Replaces parameters in a message of the library by the options as they are typed.
 fn as_typed(message: &str) -> String {
     let options = [
         ("precision = ", "--precision "),
@@ -59,7 +59,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// The format that was named, or that of the ending.
+/// Returns the format that --format names, or else the format of the file's ending.
 fn format(args: &ExportArgs) -> Result<ExportFormat> {
     let ending = args.output.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
     match (args.format, ending.as_deref()) {
@@ -80,9 +80,9 @@ fn options(args: &ExportArgs) -> Result<Options> {
     match format {
         ExportFormat::Libsvm => match (&args.precision, &args.name) {
             (None, None) => Ok(Options::Libsvm),
-            _ => Err(usage("--precision and --name are for ONNX and C: leave them out, or take --format onnx or c")),
+            _ => Err(usage("--precision and --name are for ONNX and C: leave them out, or use --format onnx or c")),
         },
-        ExportFormat::Onnx if args.name.is_some() => Err(usage("--name is for C headers: leave it out, or take --format c")),
+        ExportFormat::Onnx if args.name.is_some() => Err(usage("--name is for C headers: leave it out, or use --format c")),
         ExportFormat::Onnx => {
             let precision = args.precision.as_deref().map_or(Some(OnnxPrecision::default()), OnnxPrecision::from_name);
             let precision = precision.ok_or_else(|| refuse(&OnnxPrecision::NAMES))?;

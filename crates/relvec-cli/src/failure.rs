@@ -1,4 +1,4 @@
-//! How a failure ends the program: one message on stderr, and the exit code.
+//! How an error ends the program: one message on stderr and an exit code.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::io;
 
 use anyhow::Error;
 
-/// Something that the arguments alone show wrong: exit code 2. Everything else is exit code 1.
+/// An error that the arguments show without any file: exit code 2. All other errors have exit code 1.
 #[derive(Debug)]
 pub(crate) struct Usage(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// What only the user can say: whether classes or values are to be learned.
+/// A target for which only the user can decide between classes and values.
 #[derive(Debug)]
 pub(crate) struct Undecided(pub String);
 
@@ -30,37 +30,37 @@ impl fmt::Display for Undecided {
 
 impl std::error::Error for Undecided {}
 
-/// An error of exit code 2.
+/// Returns an error with exit code 2.
 pub(crate) fn usage(message: impl Into<String>) -> Error {
     Error::new(Usage(message.into()))
 }
 
-/// Prints the message and returns the exit code; `line`: the words of the command line, the program's name first.
+/// Prints the message and returns the exit code. `line`: the words of the command line, with the program's name first.
 pub(crate) fn report(error: &Error, line: &[OsString]) -> u8 {
     if closed_pipe(error) {
-        // `relvec predict ... | head` has what it wanted.
+        // The reader of a pipe may stop early, as in `relvec predict ... | head`. That is not an error.
         return 0;
     }
     say!("error: {error:#}");
     if error.is::<Undecided>() {
-        say!("To learn classes, type");
+        say!("To learn classes, type:");
         say!("  {}", with_task(line, "classify"));
-        say!("and to learn values");
+        say!("To learn values, type:");
         say!("  {}", with_task(line, "regress"));
     }
     if error.is::<Usage>() { 2 } else { 1 }
 }
 
-/// The command line with the option `--task`, as it is typed in a shell.
+/// Returns the command line with the option `--task`, quoted for a shell.
 fn with_task(line: &[OsString], task: &str) -> String {
     let mut words: Vec<String> = line.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-    // Behind `--` there are no options.
+    // No options may follow `--`.
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     words.splice(end..end, ["--task".to_string(), task.to_string()]);
     words.join(" ")
 }
 
-/// A word in quotation marks if a shell would take it for something else.
+/// Returns the word, in quotation marks if a shell would change it.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }

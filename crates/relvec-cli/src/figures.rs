@@ -1,4 +1,4 @@
-//! The figures of a fit, as SVG and PNG. The only file that names the plotting crate.
+//! Figures of fits, as SVG and PNG. Only this file uses the plotting crate.
 
 use std::sync::Arc;
 
@@ -12,18 +12,19 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::{Primitive, Scene, TextAnchor, render_multiple};
 
-// Colours of Okabe and Ito: distinguished with any colour vision, and in print.
+// Colours of Okabe and Ito. They can be distinguished with any colour vision and in print.
 const BLUE: &str = "#0072b2";
 const ORANGE: &str = "#d55e00";
 const GREEN: &str = "#00785a";
 const BLACK: &str = "#111111";
 const GREY: &str = "#777777";
-/// Of lines, in their order; the eighth has the first one's again.
+/// Colours of lines in order. The eighth line has the first colour again.
 const LINES: [&str; 7] = [BLUE, ORANGE, BLACK, GREEN, "#cc79a7", "#56b4e9", "#b58900"];
-/// Blue at the opacity of the band on white: what the legend shows of it.
+/// Blue at the opacity of the band on white, for the legend.
 const BAND: &str = "#cce3f0";
 const BAND_OPACITY: f64 = 0.2;
-/// Colour of the rings around relevance vectors; nothing else has it, so the legend's can be found.
+/// Colour of the rings around relevance vectors. No other element has it, so that the marker in the legend can be
+/// found.
 const RING: &str = "#000001";
 const RING_RADIUS: f64 = 7.5;
 const RING_WIDTH: f64 = 1.6;
@@ -41,7 +42,7 @@ pub(crate) struct Figure {
     pub png: Vec<u8>,
 }
 
-/// A fit in one dimension; all slices of one group have one length.
+/// A fit in one dimension. The slices of the training rows have one length, and so do those of the grid.
 pub(crate) struct Curve<'a> {
     /// Above the panel; may be empty.
     pub title: &'a str,
@@ -51,16 +52,16 @@ pub(crate) struct Curve<'a> {
     /// The vectors among them, and what they are called.
     pub vectors: &'a [usize],
     pub name: &'a str,
-    /// Points at which the following are known, ascending.
+    /// Grid points in ascending order; truth, mean and band are given at these points.
     pub grid: &'a [f64],
     pub truth: &'a [f64],
     pub mean: &'a [f64],
-    /// Half its width.
+    /// Half the width of the band.
     pub band: &'a [f64],
     pub band_name: &'a str,
 }
 
-/// What is known all over the plane, and drawn there.
+/// The quantity that is shaded over the plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shade {
     /// The probability of class 1: contours at 0.25, 0.5 and 0.75.
@@ -77,7 +78,7 @@ pub(crate) struct Plane<'a> {
     pub title: &'a str,
     /// The training rows.
     pub points: &'a [(f64, f64)],
-    /// 0, 1 or 2.
+    /// Classes: 0, 1 or 2.
     pub labels: &'a [usize],
     /// The vectors among them, and what they are called.
     pub vectors: &'a [usize],
@@ -86,36 +87,36 @@ pub(crate) struct Plane<'a> {
     pub xs: &'a [f64],
     pub ys: &'a [f64],
     pub shade: Shade,
-    /// Its value at (xs[j], ys[i]), row i.
+    /// Values of the shaded quantity at (xs[j], ys[i]); i is the row.
     pub values: &'a [Vec<f64>],
 }
 
-/// Numbers in order, as a line or as spikes.
+/// Points in order, drawn as a line or as spikes.
 pub(crate) struct Series<'a> {
     pub name: &'a str,
     pub points: Vec<(f64, f64)>,
 }
 
-/// One panel: what is in it, its axes, and its legend.
+/// One panel: its plots, axes and legend.
 struct Panel {
     plots: Vec<Plot>,
     layout: Layout,
     legend: Vec<LegendEntry>,
 }
 
-/// Data, truth, fit with a band of two standard deviations, circled relevance vectors.
+/// Draws data, true function, fit with a band of two standard deviations, and circled relevance vectors.
 pub(crate) fn curve(c: &Curve) -> Result<Figure> {
     let Panel { plots, layout, legend } = curve_panel(c);
     let layout = layout.with_legend_position(LegendPosition::InsideTopRight).with_legend_entries(legend);
     finish(render_multiple(plots, layout.with_width(640.0).with_height(420.0)))
 }
 
-/// Several of them side by side.
+/// Draws several curves side by side.
 pub(crate) fn curves(panels: &[Curve]) -> Result<Figure> {
     side_by_side(panels.iter().map(curve_panel).collect(), panels.len(), (520.0, 400.0))
 }
 
-/// Shading, contours, the classes, circled vectors.
+/// Draws shading, contours, classes and circled vectors.
 pub(crate) fn plane(p: &Plane) -> Result<Figure> {
     let Panel { plots, layout, legend } = plane_panel(p);
     let layout = layout
@@ -133,7 +134,7 @@ pub(crate) fn plane(p: &Plane) -> Result<Figure> {
     finish(scene)
 }
 
-/// Several of them in rows of `columns`; without colour bars, and with the legend of the first.
+/// Draws several planes in rows of `columns` panels, without colour bars and with the legend of the first panel.
 pub(crate) fn planes(panels: &[Plane], columns: usize) -> Result<Figure> {
     let bare = |p: &Plane| {
         let mut panel = plane_panel(p);
@@ -144,7 +145,7 @@ pub(crate) fn planes(panels: &[Plane], columns: usize) -> Result<Figure> {
     side_by_side(panels.iter().map(bare).collect(), columns, size)
 }
 
-/// Lines over an axis.
+/// Draws series as lines.
 pub(crate) fn lines(x_label: &str, y_label: &str, series: &[Series]) -> Result<Figure> {
     let line = |(s, color): (&Series, &&str)| {
         LinePlot::new().with_data(s.points.clone()).with_color(*color).with_stroke_width(2.0).into()
@@ -153,7 +154,7 @@ pub(crate) fn lines(x_label: &str, y_label: &str, series: &[Series]) -> Result<F
     numbered(plots, x_label, y_label, series, LegendShape::Line)
 }
 
-/// Spikes from the bottom of the axes, two series beside each other.
+/// Draws two series as spikes from the bottom of the axes, beside each other.
 pub(crate) fn spikes(x_label: &str, y_label: &str, series: &[Series]) -> Result<Figure> {
     let all = || series.iter().flat_map(|s| s.points.iter());
     let (low, high) = range(all().map(|p| p.1));
@@ -171,7 +172,7 @@ pub(crate) fn spikes(x_label: &str, y_label: &str, series: &[Series]) -> Result<
     numbered(plots, x_label, y_label, series, LegendShape::Circle)
 }
 
-/// A figure of series with a legend below.
+/// Draws a figure of series with a legend below.
 fn numbered(plots: Vec<Plot>, x_label: &str, y_label: &str, series: &[Series], shape: LegendShape) -> Result<Figure> {
     let all = || series.iter().flat_map(|s| s.points.iter());
     let ((left, right), (low, high)) = (range(all().map(|p| p.0)), range(all().map(|p| p.1)));
@@ -192,10 +193,10 @@ fn side_by_side(panels: Vec<Panel>, columns: usize, (width, height): (f64, f64))
     let rows = panels.len().div_ceil(columns);
     let (mut plots, mut layouts, mut legend) = (Vec::new(), Vec::new(), Vec::new());
     for panel in panels {
-        // What another panel has already told is told once.
+        // Entries that several panels have in common appear once in the legend.
         legend.extend(panel.legend);
         plots.push(panel.plots);
-        // The crate makes the box of a common legend for letters of this size.
+        // The crate sizes the box of a common legend for letters of this size.
         layouts.push(panel.layout.with_body_size(12));
     }
     let mut names: Vec<String> = Vec::new();
@@ -226,7 +227,7 @@ fn curve_panel(c: &Curve) -> Panel {
     let plots: Vec<Plot> = vec![band.into(), truth.into(), fit.into(), data.into(), rings(circled).into()];
 
     let (low, high) = range(c.t.iter().copied().chain(edge(-1.0)).chain(edge(1.0)));
-    // Room at the sides for the rings of the outermost points, and above for the legend.
+    // Leaves room at the sides for the rings of the outermost points, and above for the legend.
     let (left, right) = ends(c.grid);
     let (side, gap) = (0.04 * (right - left), 0.08 * (high - low));
     let layout = axes(&plots, (left - side, right + side), (low - gap, high + 2.0 * gap)).with_x_label("x").with_y_label("t");
@@ -244,7 +245,8 @@ fn plane_panel(p: &Plane) -> Panel {
     let (x_range, y_range) = (ends(p.xs), ends(p.ys));
     let (low, high) = range(p.values.iter().flatten().copied());
     let shade = p.shade;
-    // The heat map stretches its colours over the values it gets; undo that, so that white is the boundary.
+    // The heat map stretches its colours over the range of its values. This is undone here, so that the boundary is
+    // white.
     let shading = ColorMap::Custom(Arc::new(move |t| shade.tint(low + t * (high - low))));
     let heat = Heatmap::new()
         .with_data(p.values.to_vec())
@@ -287,12 +289,12 @@ fn plane_panel(p: &Plane) -> Panel {
     Panel { plots, layout: titled(layout, p.title), legend }
 }
 
-/// A title is above a panel only where there are several panels.
+/// Adds a title to a panel if it is not empty. Only panels of a group have titles.
 fn titled(layout: Layout, title: &str) -> Layout {
     if title.is_empty() { layout } else { layout.with_title(title).with_title_size(16) }
 }
 
-/// What the figures have in common, with exactly these ranges of the axes.
+/// Returns the layout that all figures share, with exactly these ranges of the axes.
 fn axes(plots: &[Plot], x: (f64, f64), y: (f64, f64)) -> Layout {
     Layout::auto_from_plots(plots)
         .with_x_axis_min(x.0)
@@ -326,7 +328,8 @@ fn finish(mut scene: Scene) -> Result<Figure> {
     Ok(Figure { svg: SvgBackend.render_scene(&scene), png })
 }
 
-/// The crate's legends know filled markers only: the filled disc in the colour of the rings becomes one.
+/// Turns the legend's filled disc in the colour of the rings into a ring, since the crate has only filled markers in
+/// legends.
 fn hollow_legend_ring(scene: &mut Scene) {
     let ring = RING.into();
     for element in &mut scene.elements {
@@ -339,7 +342,7 @@ fn hollow_legend_ring(scene: &mut Scene) {
     }
 }
 
-/// The crate gives the colour bar of a heat map no label: put one to its left, reading upwards.
+/// Adds a label to the left of the colour bar of a heat map, reading upwards. The crate draws none.
 fn label_colour_bar(scene: &mut Scene, label: &str) {
     let frame = scene.elements.iter().rev().find_map(|element| match element {
         Primitive::Rect { x, y, height, fill, stroke: Some(_), .. } if *fill == "none".into() => Some((*x, y + height / 2.0)),
@@ -359,7 +362,7 @@ fn label_colour_bar(scene: &mut Scene, label: &str) {
 }
 
 impl Shade {
-    /// Light tints: blue for class 0, white for the boundary, orange for class 1; of a third class green.
+    /// Returns a light tint: blue for class 0, white for the boundary, orange for class 1, green for class 2.
     fn tint(self, value: f64) -> String {
         const ENDS: [[f64; 3]; 3] = [[120.0, 180.0, 220.0], [240.0, 165.0, 110.0], [120.0, 200.0, 165.0]];
         let (class, strength) = match self {

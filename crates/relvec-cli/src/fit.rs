@@ -1,4 +1,4 @@
-//! `relvec fit`: from a table to a model file.
+//! `relvec fit`: trains a model on a table and writes a model file.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -26,22 +26,22 @@ use crate::terminal::{self, Stream};
 use crate::text::{count, list, significant};
 use crate::training::{self, Known, Roles, TrainingRows};
 
-/// Features named in a warning.
+/// Most names in a warning.
 const NAMES_SHOWN: usize = 10;
-/// Rows of positive weight that a fit needs.
+/// Least rows of positive weight for a fit.
 const LEAST_ROWS: usize = 2;
 
-/// Rows that a class should have on average: the rarest of fewer have one or two.
+/// Least rows per class on average without a warning. With fewer, the rarest classes have one or two rows.
 const LEAST_ROWS_OF_CLASS: usize = 5;
 
-/// Training rows whose classes are predicted for the report: with as many relevance vectors as a large model has, this takes
-/// seconds for more.
+/// Most training rows that are predicted for the report of errors. For more rows, a model with many relevance vectors
+/// takes seconds.
 const MOST_PREDICTED: usize = 20_000;
 
-/// Why several targets are none of classes.
+/// Reason why several targets exclude classification.
 const APART: &str = "a classifier has one target";
 
-/// A model and what is known of its fit alone.
+/// A model, and what is known only of its fit.
 struct Fitted {
     model: Model,
     seconds: f64,
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     Ok(())
 }
 
-/// The report: what was done, what the model is, what is wrong with it, where it is.
+/// Prints the report: the task, the model, the warnings and the file.
 fn tell(summary: &Summary, model: &Model, seen: &Seen, args: &FitArgs) {
     let names = model.target.iter().chain(&model.targets).map(|name| terminal::name(name).into_owned()).collect::<Vec<_>>();
     let mut lines = Lines::new(Stream::Stderr);
@@ -122,9 +122,9 @@ fn tell(summary: &Summary, model: &Model, seen: &Seen, args: &FitArgs) {
     }
 }
 
-/// A relevance vector machine: in memory, or with the table in blocks.
+/// Fits a relevance vector machine, in memory or in blocks of the table.
 ///
-/// `base`: the model that rows are added to, or that the search begins at.
+/// `base`: the model that rows are added to, or from which the search starts.
 fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows, base: Option<&Model>) -> Result<Fitted> {
     if let (Some(path), Some(base)) = (&args.add_to, base) {
         let (model, report) = grown(args, path, base, settings, rows)?;
@@ -145,10 +145,10 @@ fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows, ba
     Ok(Fitted { model, seconds: report.seconds, validation: report.validation, seen })
 }
 
-/// A model with more rows, which stand in the table.
+/// Adds the rows of the table to a model.
 fn grown(args: &FitArgs, path: &Path, model: &Model, settings: &Settings, rows: TrainingRows) -> Result<(Model, Report)> {
     if settings.task == Some(Task::Classify) || model.kernel().is_none() {
-        return Err(usage(format!("--add-to {}: rows are added in regression with a kernel", path.display())));
+        return Err(usage(format!("--add-to {}: rows can be added only to a regression model with a kernel", path.display())));
     }
     let target = rows.target().to_string();
     if model.target.as_ref().is_some_and(|own| *own != target) {
@@ -183,12 +183,12 @@ fn grown(args: &FitArgs, path: &Path, model: &Model, settings: &Settings, rows: 
     Ok((Model { encoding: model.encoding.clone(), ..grown }, report))
 }
 
-/// An error if the table has to become features in a way that a model given by `flag`, which has none, does not know.
+/// Returns an error if the columns of the table need an encoding. The model given by `flag` has none.
 fn check_encoding(encoding: Option<&Encoding>, flag: &str, path: &Path) -> Result<()> {
     match encoding {
         Some(encoding) if encoding.missing != Some(Missing::Drop) => {
             bail!(
-                "{flag} {}: this model knows no categories and no means of missing cells; train it again with --missing",
+                "{flag} {}: this model has no categories and no means for missing cells; train it again with --missing",
                 path.display()
             )
         }
@@ -196,7 +196,7 @@ fn check_encoding(encoding: Option<&Encoding>, flag: &str, path: &Path) -> Resul
     }
 }
 
-/// Where the features of a model stand in the table.
+/// Returns the position of each feature of the model among the features of the table.
 fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>> {
     if model.features.is_empty() && features.len() == model.n_features {
         return Ok((0..features.len()).collect());
@@ -207,7 +207,7 @@ fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>>
     let more: Vec<&String> = features.iter().filter(|name| !known.contains(name)).collect();
     if !missing.is_empty() || !more.is_empty() {
         bail!(
-            "the features are not those of the model `{}`: missing {}; unknown to it (--drop leaves columns out) {}",
+            "the features differ from the features of the model `{}`: missing {}; unknown to it (--drop leaves columns out) {}",
             path.display(),
             if missing.is_empty() { "none".into() } else { list(&missing, NAMES_SHOWN) },
             if more.is_empty() { "none".into() } else { list(&more, NAMES_SHOWN) },
@@ -216,13 +216,13 @@ fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>>
     Ok(model.features.iter().filter_map(|name| there.get(name).copied()).collect())
 }
 
-/// A support vector machine.
+/// Fits a support vector machine.
 fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fitted> {
     let prepared = Prepared::new(args, settings.task(), rows, Rvm::default().memory_allowed())?;
     let task = prepared.learnt.task();
     let Some(svm) = settings.machine(task) else {
-        // A setting has ruled this task out before the target was seen.
-        return Err(usage(format!("--task {}: a setting or --formulation is for the other task", task.name())));
+        // A setting excluded this task before the target was read.
+        return Err(usage(format!("--task {}: a setting or --formulation belongs to the other task", task.name())));
     };
     let mut reporter = Reporter::new();
     let (model, report) =
@@ -249,23 +249,23 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
     }
     if report.functions.iter().any(|f| f.no_margin) {
         say!(
-            "warning: nu leaves no margin, since the classes overlap; the fit is the limit of those with a larger nu: \
-             raise --set formulation.nu, or use a kernel that separates more (larger --gamma)"
+            "warning: nu is so small that the margin is zero, since the classes overlap: raise --set formulation.nu, or use a \
+             kernel that separates more (larger --gamma)"
         );
     }
     if report.merged_rows > 0 {
-        say!("note: {} merged with their equals, which changes no result", count(report.merged_rows, "duplicate row"));
+        say!("note: {} merged; results do not change", count(report.merged_rows, "duplicate row"));
     }
     let seen = prepared.seen(&model)?;
     Ok(Fitted { model: prepared.complete(model), seconds: report.seconds, validation: None, seen })
 }
 
-/// Whether the sizes ask for a fit in blocks, where one is possible.
+/// True if the table is too large for memory and a fit in blocks is possible.
 fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     let Settings { rvm, task, centres } = settings;
     let suits = match task {
         Some(Task::Classify) => settings::suits_classes(rvm),
-        // Of a target that turns out to be classes as well.
+        // If the target decides the task, the settings must suit both tasks.
         _ => matches!(rvm.likelihood, Likelihood::Gaussian(_)),
     };
     suits
@@ -276,7 +276,7 @@ fn large(rows: &TrainingRows, settings: &Settings) -> bool {
         && stream::is_large(rows.table().about(), rows.features().len(), rvm)
 }
 
-/// The fit with the table in blocks; `None` if it is one of classes that only a fit in memory can do, and has room for.
+/// Fits with the table in blocks. Returns `None` if the classes need a fit in memory and there is room for it.
 fn in_blocks(
     args: &FitArgs,
     roles: Roles,
@@ -285,7 +285,7 @@ fn in_blocks(
     forced: bool,
 ) -> Result<Option<(Model, Report)>> {
     if !forced {
-        say!("note: the table is large for the memory limit, and is read in blocks, twice (as with --stream)");
+        say!("note: the table is too large for the memory limit and is read in blocks, twice (as with --stream)");
     }
     let job = Job {
         path: &args.data,
@@ -319,7 +319,7 @@ fn in_blocks(
     Ok(None)
 }
 
-/// The fit with the table in memory.
+/// Fits with the table in memory.
 fn in_memory(
     args: &FitArgs,
     settings: &Settings,
@@ -341,7 +341,7 @@ fn in_memory(
         prepared.encoding.clone_from(&model.encoding);
         let order = places(model, &prepared.features, path).with_context(|| format!("`{}`", args.data.display()))?;
         if !order.is_sorted() {
-            bail!("`{}`: the features stand in another order than those of the model `{}`", args.data.display(), path.display());
+            bail!("`{}`: the order of the features differs from that of the model `{}`", args.data.display(), path.display());
         }
         let said = |e| anyhow!("--init {}: {e}", path.display());
         rvm = rvm.starting_from(model).map_err(|e: Error| usage(said(e).to_string()))?;
@@ -351,7 +351,7 @@ fn in_memory(
         rvm.fit_with(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p), &Interrupt::default());
     drop(reporter);
     let (model, report) = fitted.map_err(|e| match e {
-        // The library knows the values, not where they came from.
+        // The library does not know the names of the table and the target.
         Error::Targets(why) => {
             anyhow!("`{}`, target `{}`: {why} (rows are counted from 0)", args.data.display(), args.targets.join("`, `"))
         }
@@ -361,7 +361,7 @@ fn in_memory(
     Ok((prepared.complete(model), report, seen))
 }
 
-/// What the target says, or several do.
+/// One target, or several.
 enum Taught {
     One(Learnt),
     /// [N, K].
@@ -377,9 +377,9 @@ impl Taught {
     }
 }
 
-/// A table in memory, ready for a fit.
+/// A table in memory, prepared for a fit.
 struct Prepared {
-    /// Scaled, [N, D].
+    /// Features, scaled if requested, [N, D].
     x: Array2<f64>,
     learnt: Taught,
     weights: Option<Array1<f64>>,
@@ -387,12 +387,12 @@ struct Prepared {
     scaling: Option<Scaling>,
     features: Vec<String>,
     encoding: Option<Encoding>,
-    /// Names of several targets.
+    /// Names of the targets if there are several.
     targets: Vec<String>,
 }
 
 impl Prepared {
-    /// Reads the rows, which may take `limit` bytes; without a `task` the target decides, and it is said.
+    /// Reads the rows, which may take at most `limit` bytes. Without a `task` the target decides, and a note says so.
     fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows, limit: u64) -> Result<Prepared> {
         let targets = rows.targets();
         let reading = Live::new("reading the table");
@@ -423,11 +423,11 @@ impl Prepared {
         self.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()))
     }
 
-    /// What the rows say of a model without names and scaling, learned from them.
+    /// Returns measures of the training rows for the report. `model` has no names and no scaling yet.
     fn seen(&self, model: &Model) -> Result<Seen> {
         let Taught::One(learnt) = &self.learnt else { return Ok(Seen::default()) };
         match learnt {
-            // Of counts and of rows that weigh differently this is not the spread that noise is compared with.
+            // With weights the plain standard deviation of the target is not comparable with the noise.
             Learnt::Real(values) if self.weights.is_none() => Ok(Seen { spread: Some(values.std(0.0)), errors: None }),
             Learnt::Classes { labels, names } if labels.len() <= MOST_PREDICTED => {
                 let _live = Live::new("predicting the training rows");
@@ -440,7 +440,7 @@ impl Prepared {
         }
     }
 
-    /// The model with the names and the scaling of its table.
+    /// Returns the model with the names and the scaling of the table.
     fn complete(self, model: Model) -> Model {
         let classes = match self.learnt {
             Taught::One(Learnt::Classes { names, .. }) => names,
@@ -451,7 +451,7 @@ impl Prepared {
     }
 }
 
-/// The columns' roles; a column has one.
+/// Returns the roles of the columns. A column has at most one role.
 fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     if let Some(target) = args.targets.iter().find(|target| args.drop.contains(target)) {
         return Err(usage(format!("--drop {target}: this is the target")));
@@ -493,7 +493,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     }
     let known = known.map(|(known, _, name)| (known, name.as_str()));
     let (target, further) = args.targets.split_first().ok_or_else(|| usage("--target NAME is needed"))?;
-    // Classes have none of these.
+    // These options are for regression only.
     let values = args.calibrate
         || args.keep_rows.is_some()
         || args.keep_statistics
@@ -501,7 +501,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         || args.checkpoint.is_some();
     if let Some(name) = args.categories.iter().find(|name| args.targets.contains(name)) {
         return Err(usage(format!(
-            "--categories {name}: this is the target; --task classify takes its values for names of classes"
+            "--categories {name}: this is the target; --task classify reads its values as names of classes"
         )));
     }
     Ok(Roles {
@@ -518,16 +518,16 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     })
 }
 
-/// Before anything is worked out of the rows: a mean over none is no number.
+/// Checks that enough rows have a positive weight, before any mean is computed.
 fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
     let found = weights.map_or(rows, |w| w.iter().filter(|w| **w > 0.0).count());
     if found < LEAST_ROWS {
-        bail!("{} of positive weight to learn from; at least {LEAST_ROWS} are needed", count(found, "row"));
+        bail!("the table has {} of positive weight; a fit needs at least {LEAST_ROWS}", count(found, "row"));
     }
     Ok(())
 }
 
-/// Says that the weights are too small to learn from, and how to change that.
+/// Warns of weights that are too small to learn from.
 fn warn_of_small_weights(small: &SmallWeights) {
     let SmallWeights { total, rows, .. } = small;
     let factor = significant(*rows as f64 / total, 4);
@@ -539,7 +539,7 @@ fn warn_of_small_weights(small: &SmallWeights) {
     );
 }
 
-/// Says which probabilities of a support vector classifier do not come from rows left out.
+/// Warns of probabilities of a support vector classifier that are not based on held-out rows.
 fn warn_of_probabilities(report: &SvmReport) {
     let of = |source| {
         let all = report.functions.len();
@@ -549,7 +549,7 @@ fn warn_of_probabilities(report: &SvmReport) {
     };
     if let Some(which) = of(Probabilities::TrainingRows) {
         say!(
-            "warning: there are too few rows for a cross-validation of {which}, which needs 5 of each class: they follow the \
+            "warning: too few rows to cross-validate {which}: this needs 5 rows of each class. They are computed from the \
              training rows and are rough; add rows of the small classes"
         );
     }
@@ -561,7 +561,7 @@ fn warn_of_probabilities(report: &SvmReport) {
     }
 }
 
-/// Warns if there are so many classes that little can be learned of each.
+/// Warns if there are too few rows per class.
 fn warn_of_classes(model: &Model, target: &str) {
     let (classes, rows) = (model.classes.len(), model.n_rows);
     if LEAST_ROWS_OF_CLASS * classes > rows {
@@ -573,7 +573,8 @@ fn warn_of_classes(model: &Model, target: &str) {
     }
 }
 
-/// What a model that has learned nothing is good for, and what to try; `learnt`: whether the kernel was learned.
+/// Returns the warning for a model that explains no more than a constant, with advice. `learnt`: true if the kernel was
+/// learned.
 fn nothing_found(model: &Model, learnt: bool) -> String {
     let found = match model.relevance.len() {
         0 => {
@@ -599,7 +600,8 @@ fn nothing_found(model: &Model, learnt: bool) -> String {
     format!("{found}. Standardise the features, {width}, or check that the features carry information.{outliers}")
 }
 
-/// What the user should know of the data and of how the fit ended; it waits for the first line of the result.
+/// Prints warnings and notes on the data and on the end of the fit. They are held back until the first line of the
+/// result.
 fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     terminal::hold();
     warn_of_data(model, &report.repairs, settings.rvm.time_limit);
@@ -609,7 +611,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     note_repairs(&report.repairs);
 }
 
-/// Warns of rows, features and targets that a fit can use only in part.
+/// Warns of rows, features and targets that the fit could not use fully.
 fn warn_of_data(model: &Model, repairs: &Repairs, time_limit: Option<f64>) {
     if !repairs.constant_features.is_empty() {
         let names: Vec<&str> =
@@ -619,7 +621,7 @@ fn warn_of_data(model: &Model, repairs: &Repairs, time_limit: Option<f64>) {
     }
     repairs.small_weights.iter().for_each(warn_of_small_weights);
     if repairs.constant_target {
-        say!("warning: the target is constant, and so is the model; check --target");
+        say!("warning: the target is constant, so the model predicts this constant; check --target");
     }
     if let Some(limit) = time_limit
         && repairs.left_out_rows > 0
@@ -632,17 +634,17 @@ fn warn_of_data(model: &Model, repairs: &Repairs, time_limit: Option<f64>) {
     if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
         let names: Vec<&str> =
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
-        say!("warning: constant targets are predicted by their constant: {}; leave them out", list(&names, NAMES_SHOWN));
+        say!("warning: constant targets: {}. The model predicts their constants; leave them out", list(&names, NAMES_SHOWN));
     }
 }
 
-/// Warns of a fit that ended early, or in a model that may be useless.
+/// Warns of a fit that ended early, or whose model may be useless.
 fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
     let repairs = &report.repairs;
     if let Some(times) = repairs.residual_over_noise {
         say!(
             "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
-             too small by about this factor; give a larger noise variance, or leave it to be learned",
+             are too small by about this factor; give a larger noise variance, or let the fit learn it",
             significant(times, 3)
         );
     }
@@ -656,8 +658,8 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
     }
     if repairs.jitter > 0.0 {
         say!(
-            "warning: nearly collinear basis functions: a jitter of {} was added, and weights are not reliable one by one; try a larger \
-             --gamma, which makes them narrower",
+            "warning: nearly collinear basis functions: a jitter of {} was added, and single weights are not reliable; try a larger \
+             --gamma, which makes the basis functions narrower",
             significant(repairs.jitter, 2)
         );
     }
@@ -683,7 +685,7 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
     }
 }
 
-/// Says how many centres and candidates there are where others would be possible.
+/// Prints the numbers of centres and candidates if other numbers are possible.
 fn note_candidates(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     let (rvm, repairs) = (&settings.rvm, &report.repairs);
     if let (Some(process), Some(prior)) = (&report.process, &model.process)
@@ -702,9 +704,9 @@ fn note_candidates(model: &Model, report: &Report, settings: &Settings, streamed
     match rvm.dictionary {
         _ if given || repairs.left_out_rows > 0 => {}
         Dictionary::Size(size) if size > model.n_rows => {
-            say!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
+            say!("warning: --dictionary {size} is more than the number of rows; all {} rows are candidates", model.n_rows);
         }
-        // Nothing was found before there were candidates.
+        // The fit ended before candidates were chosen.
         _ if report.candidates == 0 => {}
         _ if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns => {
             let hint = if streamed { "" } else { " (--dictionary all takes every row)" };
@@ -715,12 +717,12 @@ fn note_candidates(model: &Model, report: &Report, settings: &Settings, streamed
     }
 }
 
-/// Says what became of the kernels and of moved centres.
+/// Prints notes on learned kernels and centres.
 fn note_kernels(report: &Report, rvm: &Rvm) {
     if rvm.kernel.cannot_learn() {
         say!(
-            "note: the kernel {} is the covariance of no process, so its gamma is not learned but 1 / (features x variance) \
-             (--gamma gives another)",
+            "note: the kernel {} is not a covariance function, so its gamma is not learned but 1 / (features x variance) \
+             (--gamma sets another value)",
             rvm.kernel.name()
         );
     }
@@ -733,18 +735,18 @@ fn note_kernels(report: &Report, rvm: &Rvm) {
     }
     if let Some(search) = report.centre_search.as_ref().filter(|search| !search.kept) {
         say!(
-            "note: the centres stay at their rows: moved, they reach a log evidence of {} only",
+            "note: the centres stay at training rows: learned centres reach a lower log evidence of {}",
             significant(search.learned_log_evidence, 7)
         );
     }
 }
 
-/// Says what was left out without any effect.
+/// Prints notes on rows and columns that were left out without any effect.
 fn note_repairs(repairs: &Repairs) {
     if repairs.merged_rows > 0 {
-        say!("note: {} merged with their equals, which changes no result", count(repairs.merged_rows, "duplicate row"));
+        say!("note: {} merged; results do not change", count(repairs.merged_rows, "duplicate row"));
     }
     if repairs.zero_columns > 0 {
-        say!("note: {} zero on every row and left out", count(repairs.zero_columns, "basis function"));
+        say!("note: {} left out, zero on every row", count(repairs.zero_columns, "basis function"));
     }
 }

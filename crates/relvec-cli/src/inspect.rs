@@ -1,4 +1,4 @@
-//! `relvec inspect`: what a model file holds.
+//! `relvec inspect`: shows the contents of a model file.
 
 use anyhow::{Context, Result};
 use relvec::{FORMAT_VERSION, Model};
@@ -12,10 +12,10 @@ use crate::summary::Summary;
 use crate::terminal::{self, Stream};
 use crate::text::{list, significant, thousands};
 
-/// Relevance vectors listed as text; JSON has them all.
+/// Most relevance vectors listed as text. JSON contains all.
 const ROWS_SHOWN: usize = 20;
 const NAMES_SHOWN: usize = 20;
-/// Classes or targets with a column each; more are left to JSON.
+/// Most classes or targets with a column of weights. JSON contains all.
 const OUTPUTS_SHOWN: usize = 8;
 /// Significant digits of weights.
 const DIGITS: usize = 4;
@@ -45,7 +45,7 @@ fn describe(model: &Model, summary: &Summary, file: &str, bytes: u64) -> String 
     text
 }
 
-/// Bytes in a unit that leaves up to three digits before the point.
+/// Returns a file size in a unit with up to three digits before the point.
 fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB"];
     let mut value = bytes as f64 / 1000.0;
@@ -57,13 +57,14 @@ fn size(bytes: u64) -> String {
     format!("{} {}", significant(value, 3), units[unit])
 }
 
-/// The relevance vectors with their weights, and the intercept below them.
+/// Returns a table of the relevance vectors with their weights, with the intercept below.
 fn weights(model: &Model) -> String {
     let outputs = model.outputs();
-    // A committee has no precision of its own, a support vector machine and a process prior none at all.
+    // Models that consist of binary models, support vector machines and process priors have no precisions of single
+    // weights.
     let with_precision = !model.alpha.is_empty();
     let names = contents::function_names(model);
-    // The last columns go first where the table is too wide.
+    // If the table is too wide, the last columns are dropped first.
     let mut columns = vec![Column::number("row", 0)];
     let shown = outputs.min(OUTPUTS_SHOWN);
     columns.extend(names.iter().take(shown).enumerate().map(|(k, name)| Column::number(&terminal::name(name), k)));
@@ -78,7 +79,7 @@ fn weights(model: &Model) -> String {
         cells.extend(with_precision.then(|| model.alpha.get(i).map_or(String::new(), |alpha| significant(*alpha, DIGITS))));
         rows.push(cells);
     }
-    // A bias of an RVM that was pruned, or switched off, has no precision.
+    // An intercept that was pruned or switched off has no precision and no line.
     if model.intercept_alpha.is_some() || model.posterior.is_none() {
         let mut cells = vec!["intercept".to_string()];
         cells.extend(numbers(&model.expansion.intercept));
@@ -88,11 +89,11 @@ fn weights(model: &Model) -> String {
     let (table, dropped) = layout::table(&columns, &rows, terminal::table_width(Stream::Stdout));
     let mut text = format!("\n{table}");
     if model.relevance.len() > ROWS_SHOWN {
-        text += &format!("{ROWS_SHOWN} of {} rows shown; --json has the rows of all\n", thousands(model.relevance.len()));
+        text += &format!("{ROWS_SHOWN} of {} rows shown; --json shows all rows\n", thousands(model.relevance.len()));
     }
     let left = outputs - shown + dropped.len();
     if left > 0 {
-        text += &format!("weights of {left} more not shown; the model file has them\n");
+        text += &format!("weights of {left} more not shown; the model file contains them\n");
     }
     text
 }

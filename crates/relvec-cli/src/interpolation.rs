@@ -1,21 +1,21 @@
-//! What is said of a model that interpolates its training rows, and what to try.
+//! Messages about a model that interpolates its training rows, with advice.
 
 use relvec::{Interpolation, Model, Report, Rvm, Sparsity, WeightPrior};
 
-/// What is wrong with predictions: what of them, and how.
+/// Returns which part of the predictions is unreliable, and how.
 fn consequence(model: &Model) -> (&'static str, &'static str) {
     if model.n_classes().is_some() { ("probabilities", "overconfident") } else { ("intervals", "too narrow") }
 }
 
-/// A line of a summary.
+/// Returns the value of the line in the summary.
 pub(crate) fn line(model: &Model) -> String {
     let (what, how) = consequence(model);
     format!("signs of it: {what} may be {how}")
 }
 
-/// What is worth a check: a tenth to a third of the rows are relevance vectors, and no held-out rows were predicted.
+/// Returns a note if a tenth to a third of the rows are relevance vectors and no held-out rows were predicted.
 ///
-/// Under a process prior the number of centres says nothing of the intervals.
+/// Under a process prior the number of centres says nothing about the intervals.
 pub(crate) fn note(model: &Model, report: &Report) -> Option<String> {
     let (vectors, rows) = (model.relevance.len(), model.n_rows);
     let selected = model.process.is_none() && model.labels.is_none() && report.validation.is_none();
@@ -26,7 +26,8 @@ pub(crate) fn note(model: &Model, report: &Report) -> Option<String> {
     })
 }
 
-/// The warning: signs, what follows, and what to try. `rows_at_hand`: whether the rows can be learned from once more.
+/// Returns the warning: the signs, the consequence and the advice. `rows_at_hand`: true if the rows can be fitted
+/// again.
 pub(crate) fn warning(found: &Interpolation, model: &Model, report: &Report, rvm: &Rvm, rows_at_hand: bool) -> String {
     let Interpolation { vectors, rows, many_vectors, least_noise, .. } = found;
     let (what, how) = consequence(model);

@@ -1,16 +1,16 @@
-//! Named values below each other, and tables: laid out for a width, without boxes.
+//! Layout of named values and of tables for a given width, without boxes.
 
 use crate::terminal::{self, Stream};
 
-/// Width of the names, at which the values begin.
+/// Width of the names; values begin in this column.
 const NAMES: usize = 20;
 /// Spaces between two columns of a table.
 const GAP: usize = 3;
 
-/// Lines of a name and a value; a long value goes on below itself.
+/// Lines of a name and a value. A long value is continued below its beginning.
 pub(crate) struct Lines {
     pub text: String,
-    /// The names and the values as they were given.
+    /// Names and values as they were given.
     pub pairs: Vec<(String, String)>,
     width: Option<usize>,
 }
@@ -20,16 +20,16 @@ impl Lines {
         Lines { text: String::new(), pairs: vec![], width: terminal::width(stream) }
     }
 
-    /// Adds a line; one without a name goes on below the last.
+    /// Adds a line. A line without a name continues the line above.
     pub fn line(&mut self, name: &str, value: &str) {
         let line = format!("{name:<NAMES$}{}", terminal::name(value));
-        // A line that begins with a space is laid out already.
+        // A line that begins with a space is not wrapped.
         self.text += &self.width.map_or_else(|| line.clone(), |width| terminal::wrap(&line, width, NAMES));
         self.text.push('\n');
         self.pairs.push((name.to_string(), value.to_string()));
     }
 
-    /// Adds a sum; if it is longer than the line, each of its terms has a line of its own.
+    /// Adds a sum of terms. If it is longer than the line, each term has its own line.
     pub fn sum(&mut self, name: &str, value: &str) {
         let Some(width) = self.width.filter(|width| NAMES + value.chars().count() > *width) else {
             return self.line(name, value);
@@ -48,7 +48,7 @@ pub(crate) struct Column {
     pub title: String,
     /// Text is aligned left, numbers right.
     pub number: bool,
-    /// If the table is too wide, columns are dropped, those of the highest rank first; columns of rank 0 stay.
+    /// If the table is too wide, the columns of the highest rank are dropped first. Columns of rank 0 are always shown.
     pub rank: usize,
 }
 
@@ -57,7 +57,7 @@ impl Column {
         Column { title: title.to_string(), number: false, rank: 0 }
     }
 
-    /// Of that rank.
+    /// Returns the column with another rank.
     pub fn ranked(self, rank: usize) -> Column {
         Column { rank, ..self }
     }
@@ -67,7 +67,8 @@ impl Column {
     }
 }
 
-/// The table with a rule under its header, in `width` columns if what may be dropped suffices; and the titles dropped.
+/// Returns the table with a rule under its header, and the titles of the columns dropped to fit into `width`
+/// characters. The table may be wider if the remaining columns have rank 0.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: usize) -> (String, Vec<String>) {
     let length = |text: &str| text.chars().count();
     let widths: Vec<usize> = (columns.iter().enumerate())

@@ -1,11 +1,12 @@
 //! The command line of relvec, as a library: the binary and the Python wheel call the same [`main`].
 
-/// Prints a line of words on stderr.
+/// Prints a line of text on stderr.
 macro_rules! say {
     ($($words:tt)*) => { $crate::terminal::tell(&format!("{}\n", format_args!($($words)*))) };
 }
 
-// The floors: a file may use the groups above its own, never its own or one below (a test checks).
+// Layers: a file may use modules of the groups above its own, but no module of its own or a lower group (a test
+// checks).
 mod terminal;
 
 mod args;
@@ -64,17 +65,17 @@ use args::{Args, Command};
 #[doc(hidden)]
 pub use report::{Context, Evaluation, Truth, report_html};
 
-/// Runs the command that `args` (the program's name first) ask for and returns the exit code:
-/// 0 done, 1 failed (bad data, bad model), 2 for what the arguments alone show wrong.
+/// Runs the command line `args`, with the program's name first, and returns the exit code: 0 for success, 1 for an
+/// error such as bad data or a bad model, 2 for wrong arguments.
 ///
-/// Data go to stdout; words, progress and the one error message to stderr.
+/// Data go to stdout; messages, progress and errors go to stderr.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     let line: Vec<OsString> = args.into_iter().collect();
     let parsed = args::command().try_get_matches_from(&line).and_then(|matches| Args::from_arg_matches(&matches));
     let args = match parsed {
         Ok(args) => args,
         Err(e) => {
-            // `--help` and `--version` arrive here too, with exit code 0. A closed pipe is no news.
+            // `--help` and `--version` also end here, with exit code 0. A closed pipe is not an error.
             let _ = e.print();
             return u8::try_from(e.exit_code()).unwrap_or(2);
         }
@@ -102,8 +103,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Reads a table as a fit does, `most` rows at most, and returns how many rows and columns it has: for tests of what its
-/// readers make of damaged files.
+/// Reads at most `most` rows of a table as a fit does, and returns the numbers of rows and columns. Tests use it to
+/// read damaged files.
 ///
 /// # Errors
 /// The message of a file that cannot be read.
@@ -117,7 +118,7 @@ pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
         let places: Vec<usize> = (0..last).collect();
         let mut features = encoding::Columns::new(&table, &places, &[], None)?;
         while table.row() < most && table.advance()? {
-            // Cells that are no numbers, too, are read to the end.
+            // Errors of cells that are not numbers are ignored, so that all cells are read.
             (0..last).for_each(|column| drop(table.number(column)));
             let mut row = vec![];
             if features.row(&table, &mut row).is_ok() {
@@ -126,25 +127,25 @@ pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
             drop(target.push(&table, last));
         }
         let rows = table.row();
-        // Whether there is something to learn is another question.
+        // Whether a target can be learned is not tested here.
         drop(target.guess_task().and_then(|(task, _)| target.learn(task)));
         Ok((rows, columns))
     };
     read().map_err(|e| format!("{e:#}"))
 }
 
-/// What a text in a column of features is: `number`, `date`, `quantity` (a number with a unit or in unusual spelling, or a sign) or
-/// `name`. The Python package reads tables by the same rules.
+/// Returns the kind of a text in a column of features: `number`, `date`, `quantity` (a number with a unit or in unusual
+/// spelling, or a sign) or `name`. The Python package reads tables by the same rules.
 #[doc(hidden)]
 pub fn kind_of_text(text: &str) -> &'static str {
     encoding::kind_of_text(text).name()
 }
 
-/// Writes the file `path` as the command does: whole or not at all, with the permissions of the file that it replaces, through
-/// links, into pipes and devices. On Linux nothing stays behind if the program is ended meanwhile.
+/// Writes the file `path` completely or not at all. It follows links, writes into pipes and devices, and keeps the
+/// permissions of a file that it replaces. On Linux no temporary file remains if the program is ended during this.
 ///
 /// # Errors
-/// What the system says, by its kind, with the path.
+/// The error of the system with its kind, and the path.
 pub fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
     output::write(path, bytes).map_err(|e| {
         let kind = e.chain().find_map(|e| e.downcast_ref::<io::Error>()).map_or(io::ErrorKind::Other, io::Error::kind);

@@ -1,4 +1,4 @@
-//! The line that says what a program is at, while it is at it.
+//! Live line on the terminal that shows what the program is doing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -10,19 +10,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::terminal;
 
-/// Work of less time shows no line.
+/// Time before a live line appears. Shorter work shows none.
 const DELAY: Duration = Duration::from_secs(1);
-/// Time between two drawings of the live line: its clock and its sign move although nothing is told.
+/// Time between two drawings of the live line, which has a moving clock and sign.
 const TICK: Duration = Duration::from_millis(100);
-/// Least time between two plain lines, and before the first.
+/// Least time between two plain lines, and before the first one.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Later, they come when the work has gone on for this much longer: a log file grows by the logarithm of time.
+/// Factor of elapsed time between two plain lines, so that a log file grows with the logarithm of time.
 const GROWTH: f64 = 1.1;
 
-/// Bars that are shown: a live line waits until there is none, since both are drawn in one line of the screen.
+/// Number of visible progress bars. A live line waits until there is none, since both use one line of the screen.
 static BARS: AtomicUsize = AtomicUsize::new(0);
 
-/// Keeps live lines back while it lives.
+/// Hides live lines while it exists.
 pub(crate) struct Pause(());
 
 impl Pause {
@@ -38,17 +38,17 @@ impl Drop for Pause {
     }
 }
 
-/// On a terminal a live line, with a clock that does not wait for what is told; elsewhere a plain line now and then, and with
-/// `--verbose` all that is told.
+/// Shows progress. On a terminal this is a live line whose clock runs between messages. Elsewhere it is a plain line
+/// now and then, and with `--verbose` a line for every message.
 pub(crate) struct Live {
     start: Instant,
-    /// Time at which the next plain line is due.
+    /// Elapsed time at which the next plain line is due.
     next: Duration,
     verbose: bool,
     shown: Option<Shown>,
 }
 
-/// The thread that draws, what it draws, and what ends it.
+/// The drawing thread, its message, and the channel that ends it.
 struct Shown {
     message: Arc<Mutex<String>>,
     end: Sender<()>,
@@ -56,20 +56,20 @@ struct Shown {
 }
 
 impl Live {
-    /// `message`: what is done until something is told.
+    /// Starts with `message`, which is shown until [`Live::say`] replaces it.
     pub fn new(message: &str) -> Live {
         let shown = if terminal::is_live() { Shown::new(message) } else { None };
         Live { start: Instant::now(), next: PAUSE, verbose: terminal::is_verbose(), shown }
     }
 
-    /// Shows, on a terminal alone, what begins now.
+    /// Shows the work that begins now, only on a terminal.
     pub fn now(&self, line: impl Fn() -> String) {
         if let Some(shown) = &self.shown {
             *shown.message.lock().unwrap_or_else(PoisonError::into_inner) = terminal::name(&line()).into_owned();
         }
     }
 
-    /// Tells what is done; `line` is called only if it is shown.
+    /// Reports progress. `line` is called only if it is shown.
     pub fn say(&mut self, line: impl Fn() -> String) {
         self.now(&line);
         let elapsed = self.start.elapsed();
@@ -81,7 +81,7 @@ impl Live {
 }
 
 impl Drop for Live {
-    /// Clears the line, also when the work failed, so that what follows starts on a clean one.
+    /// Clears the line, also after an error, so that the next message starts on an empty line.
     fn drop(&mut self) {
         if let Some(shown) = self.shown.take() {
             drop(shown.end);
@@ -91,7 +91,7 @@ impl Drop for Live {
 }
 
 impl Shown {
-    /// `None` if there is no thread to be had: the work goes on without a line.
+    /// Starts the thread. Returns `None` if that fails; the work then has no live line.
     fn new(message: &str) -> Option<Shown> {
         let message = Arc::new(Mutex::new(message.to_string()));
         let (end, ended) = channel();

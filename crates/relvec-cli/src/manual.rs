@@ -1,4 +1,4 @@
-//! `relvec completions` and `relvec man`: what other programs show of the arguments.
+//! `relvec completions` and `relvec man`: descriptions of the arguments for shells and `man`.
 
 use std::fs;
 
@@ -13,12 +13,12 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<()> {
     output::print(&String::from_utf8(script)?)
 }
 
-/// A page for the program and one for each of its commands.
+/// Writes a page for the program and one for each of its commands.
 pub(crate) fn pages(args: &ManArgs) -> Result<()> {
     let folder = &args.folder;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder `{}`", folder.display()))?;
     let mut command = args::command().disable_help_subcommand(true);
-    // Gives the commands their full names and the options that all have.
+    // `build` sets the full names of the commands and adds the global options.
     command.build();
     let all: Vec<clap::Command> = std::iter::once(&command).chain(command.get_subcommands()).cloned().collect();
     for (i, one) in all.into_iter().enumerate() {

@@ -1,11 +1,11 @@
-//! How good predictions are: of values, of their distribution, of classes and their probabilities. Slices are of one
-//! length, that of the rows, >= 1.
+//! Measures of predicted values, distributions, classes and probabilities. All slices have one entry per row and at
+//! least one row.
 
 use std::f64::consts::PI;
 
 use ndarray::ArrayView2;
 
-/// Bins of the probability of the most probable class, of equal width.
+/// Number of bins of equal width for the probability of the most probable class.
 const BINS: usize = 15;
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -13,68 +13,69 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / n
 }
 
-/// Root of the mean squared error.
+/// Returns the root mean squared error.
 pub(crate) fn rmse(truth: &[f64], predicted: &[f64]) -> f64 {
     mean(truth.iter().zip(predicted).map(|(t, y)| (t - y).powi(2))).sqrt()
 }
 
-/// Mean absolute error.
+/// Returns the mean absolute error.
 pub(crate) fn mae(truth: &[f64], predicted: &[f64]) -> f64 {
     mean(truth.iter().zip(predicted).map(|(t, y)| (t - y).abs()))
 }
 
-/// Mean of -ln N(t | mean, variance), in nats.
+/// Returns the mean of -ln N(t | mean, variance), in nats.
 pub(crate) fn negative_log_density(truth: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
     let one = |((t, m), v): ((&f64, &f64), &f64)| 0.5 * ((2.0 * PI * v).ln() + (t - m).powi(2) / v);
     mean(truth.iter().zip(predicted).zip(variance).map(one))
 }
 
-/// Share of rows between the ends of their intervals.
+/// Returns the share of rows inside their intervals.
 pub(crate) fn coverage(truth: &[f64], lower: &[f64], upper: &[f64]) -> f64 {
     let inside = |((t, lower), upper): ((&f64, &f64), &f64)| f64::from(u8::from(lower <= t && t <= upper));
     mean(truth.iter().zip(lower).zip(upper).map(inside))
 }
 
-/// Share of rows of another class than predicted.
+/// Returns the share of misclassified rows.
 pub(crate) fn error_rate(labels: &[usize], predicted: &[usize]) -> f64 {
     mean(labels.iter().zip(predicted).map(|(k, l)| f64::from(u8::from(k != l))))
 }
 
-/// Mean of -ln p of the true class, in nats, from log probabilities [N, K]; infinite if one was held for impossible.
+/// Returns the mean of -ln p of the true class, in nats, from log probabilities [N, K]. It is infinite if a true class
+/// has probability 0.
 pub(crate) fn log_loss(labels: &[usize], log_probability: ArrayView2<f64>) -> f64 {
     mean(labels.iter().enumerate().map(|(i, k)| -log_probability[[i, *k]]))
 }
 
-/// Mean of sum_k (p_k - [k is the class])^2, from 0 to 2 (Brier 1950), from log probabilities [N, K].
+/// Returns the mean of sum_k (p_k - [k is the class])^2, from 0 to 2 (Brier 1950), from log probabilities [N, K].
 pub(crate) fn brier(labels: &[usize], log_probability: ArrayView2<f64>) -> f64 {
     let square = |i: usize, k: usize, class: usize| (log_probability[[i, k]].exp() - f64::from(u8::from(k == class))).powi(2);
     mean(labels.iter().enumerate().map(|(i, class)| (0..log_probability.ncols()).map(|k| square(i, k, *class)).sum()))
 }
 
-/// Rows whose most probable class has about the same probability.
+/// Rows whose most probable class has a probability in one bin.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bin {
     pub rows: usize,
-    /// Sum of these probabilities.
+    /// Sum of the probabilities of the most probable class.
     probability: f64,
-    /// Rows that are of that class.
+    /// Rows whose true class is the most probable one.
     right: usize,
 }
 
 impl Bin {
-    /// Mean probability and share of rows that are right; of a bin with rows.
+    /// Returns the mean probability and the share of correct rows. The bin must have rows.
     pub fn point(&self) -> (f64, f64) {
         (self.probability / self.rows as f64, self.right as f64 / self.rows as f64)
     }
 }
 
-/// Bins of equal width, from log probabilities [N, K].
+/// Returns the rows in bins of equal width, from log probabilities [N, K].
 pub(crate) fn reliability(labels: &[usize], log_probability: ArrayView2<f64>) -> [Bin; BINS] {
     let mut bins = [Bin::default(); BINS];
     for (row, label) in log_probability.outer_iter().zip(labels) {
         let top = (1..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best });
         let p = row[top].exp();
-        // A bin holds its upper end.
+        // A bin includes its upper end.
         let bin = &mut bins[((p * BINS as f64).ceil() as usize).clamp(1, BINS) - 1];
         bin.rows += 1;
         bin.probability += p;
@@ -83,19 +84,19 @@ pub(crate) fn reliability(labels: &[usize], log_probability: ArrayView2<f64>) ->
     bins
 }
 
-/// Expected calibration error (M47), from log probabilities [N, K]: how far the mean probability of a bin is from the
-/// share of its rows that are right, the mean over the bins, each by its rows (Guo et al. 2017).
+/// Returns the expected calibration error (M47) from log probabilities [N, K]: the difference between mean probability
+/// and share of correct rows, averaged over the bins with their numbers of rows as weights (Guo et al. 2017).
 pub(crate) fn calibration_error(labels: &[usize], log_probability: ArrayView2<f64>) -> f64 {
     let excess = |bin: &Bin| (bin.probability - bin.right as f64).abs();
     reliability(labels, log_probability).iter().map(excess).sum::<f64>() / labels.len() as f64
 }
 
-/// Rows taken for positive, from none to all, as the threshold on a score falls: how many are so, and how many are not.
-/// Rows of one score come together.
+/// Counts of positive and other rows above a threshold, as the threshold on the score falls. Rows with equal scores
+/// enter together.
 pub(crate) struct Ranking(Vec<(usize, usize)>);
 
 impl Ranking {
-    /// `None` where all rows are positive, or none: there is nothing to rank. No score is NaN.
+    /// Returns `None` if all rows or no rows are positive. No score may be NaN.
     pub fn new(positive: &[bool], score: &[f64]) -> Option<Ranking> {
         let mut order: Vec<usize> = (0..score.len()).collect();
         order.sort_unstable_by(|i, j| score[*j].total_cmp(&score[*i]));
@@ -116,28 +117,29 @@ impl Ranking {
         (right as f64, wrong as f64)
     }
 
-    /// Area under the ROC curve: the share of pairs of a positive and another row in which the positive one has the higher
-    /// score, equal ones counted half.
+    /// Returns the area under the ROC curve: the share of pairs of a positive and another row in which the positive row
+    /// has the higher score. Equal scores count half.
     pub fn area(&self) -> f64 {
-        // Twice the pairs, in whole numbers.
+        // Twice the number of pairs, in whole numbers.
         let pairs = |w: &[(usize, usize)]| (w[1].1 - w[0].1) as u128 * (w[0].0 + w[1].0) as u128;
         let (right, wrong) = self.all();
         self.0.windows(2).map(pairs).sum::<u128>() as f64 / (2.0 * right * wrong)
     }
 
-    /// Average precision: the mean over the positive rows of the share of positives among rows of their score or a higher.
+    /// Returns the average precision: for each positive row the share of positives among the rows with at least its
+    /// score, averaged over the positive rows.
     pub fn average_precision(&self) -> f64 {
         let step = |w: &[(usize, usize)]| (w[1].0 - w[0].0) as f64 * w[1].0 as f64 / (w[1].0 + w[1].1) as f64;
         self.0.windows(2).map(step).sum::<f64>() / self.all().0
     }
 
-    /// Points (share of others, share of positives) of the ROC curve, from (0, 0) to (1, 1).
+    /// Returns the points (share of other rows, share of positive rows) of the ROC curve, from (0, 0) to (1, 1).
     pub fn roc(&self) -> Vec<(f64, f64)> {
         let (right, wrong) = self.all();
         self.0.iter().map(|(r, w)| (*w as f64 / wrong, *r as f64 / right)).collect()
     }
 
-    /// Points (recall, precision), the recall rising.
+    /// Returns the points (recall, precision) in the order of rising recall.
     pub fn precision_recall(&self) -> Vec<(f64, f64)> {
         let right = self.all().0;
         self.0[1..].iter().map(|(r, w)| (*r as f64 / right, *r as f64 / (r + w) as f64)).collect()
@@ -180,7 +182,7 @@ mod tests {
         close(brier(&[0], array![[f64::NEG_INFINITY, 0.0]].view()), 2.0);
     }
 
-    /// Against all pairs, with many ties.
+    /// Compares with a count over all pairs, with many ties.
     #[test]
     fn the_area_counts_pairs() {
         let n = 200;
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn precision_and_recall() {
-        // In the order of the scores: +, -, (+ and -), +.
+        // In the order of the scores: +, -, then + and - with equal scores, +.
         let positive = [true, false, true, false, true];
         let ranking = Ranking::new(&positive, &[5.0, 4.0, 3.0, 3.0, 1.0]).unwrap();
         let third = 1.0 / 3.0;
@@ -225,11 +227,12 @@ mod tests {
 
     #[test]
     fn calibration() {
-        // Three rows in the bin around 0.9 (0.867 to 0.933], of which two are right, one in that around 0.6, wrong:
+        // The bin around 0.9 (0.867 to 0.933] has three rows, of which two are correct. The bin around 0.6 has one row,
+        // which is wrong.
         // |2.7 - 2| + |0.6 - 0|, over four rows.
         let log = array![[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.6, 0.4]].mapv_into(f64::ln);
         close(calibration_error(&[0, 1, 1, 1], log.view()), (0.7 + 0.6) / 4.0);
-        // Certain and right, certain and wrong.
+        // One row certain and correct, one certain and wrong.
         let sure: Array2<f64> = array![[0.0, f64::NEG_INFINITY], [0.0, f64::NEG_INFINITY]];
         close(calibration_error(&[0, 0], sure.view()), 0.0);
         close(calibration_error(&[0, 1], sure.view()), 0.5);

@@ -1,4 +1,5 @@
-//! Data out. Files are written whole or not at all: without a name or under a temporary one in the same folder, then renamed.
+//! Output of data. A file is written completely or not at all: without a name or under a temporary name in the same
+//! folder, and renamed at the end.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -9,7 +10,7 @@ use tempfile::{Builder, TempPath};
 
 use crate::failure::usage;
 
-/// Links that are followed: as many as Linux follows.
+/// Most links that are followed, the limit of Linux.
 const MOST_LINKS: usize = 40;
 
 /// A file that appears under its name only when [`Output::finish`] is called.
@@ -21,31 +22,31 @@ pub(crate) struct Output {
 
 enum Sink {
     Replacement(Box<Replacement>),
-    /// A device or a pipe, such as /dev/null, which must not be replaced by a file.
+    /// A device or a pipe, such as /dev/null, which a file must not replace.
     Direct(BufWriter<File>),
 }
 
-/// Where a path leads.
+/// What a path refers to.
 enum Destination {
-    /// A device, a pipe, or what a program has open already.
+    /// A device, a pipe, or a file that the process has already open.
     Direct(PathBuf),
-    /// A file, which may be there already, in a folder that is.
+    /// A file in an existing folder; `old` describes the file if it exists.
     File { path: PathBuf, folder: PathBuf, old: Option<Metadata> },
 }
 
-/// What will be a file.
+/// A new file before it gets its name.
 struct Replacement {
     path: PathBuf,
     folder: PathBuf,
     old: Option<Metadata>,
     buffer: BufWriter<File>,
-    /// Removed on drop unless renamed. On Linux there is mostly none: a file without a name leaves nothing behind, however the
-    /// program ends.
+    /// Temporary name, removed on drop unless renamed. On Linux there is usually none: a file without a name disappears
+    /// however the program ends.
     place: Option<TempPath>,
 }
 
 impl Destination {
-    /// Links are followed, one that leads to no file yet as well: what is replaced is the file, never the link.
+    /// Follows links, also a link to a file that does not exist yet. The file is replaced, never the link.
     fn of(path: &Path) -> io::Result<Destination> {
         let refuse = |kind: ErrorKind, why: &str| Err(io::Error::new(kind, why.to_string()));
         let old = match fs::metadata(path) {
@@ -53,7 +54,8 @@ impl Destination {
             Ok(found) if !found.is_file() => return Ok(Destination::Direct(path.to_path_buf())),
             Ok(found) if found.permissions().readonly() => return refuse(ErrorKind::PermissionDenied, "the file is read-only"),
             Ok(found) => {
-                // A folder in which one may write lets one replace what others forbid to write.
+                // Write permission for the folder would allow replacing a file that may not be written, so the file is
+                // opened for writing.
                 File::options().append(true).open(path)?;
                 Some(found)
             }
@@ -69,7 +71,7 @@ impl Destination {
             }
         }
         if path.file_name().is_none() {
-            return refuse(ErrorKind::InvalidInput, "this is no file name");
+            return refuse(ErrorKind::InvalidInput, "this is not a file name");
         }
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -95,8 +97,7 @@ impl Destination {
     }
 }
 
-/// A file without a name in that folder, where the system has such files; as of any new file the user's umask decides who may
-/// read it.
+/// Creates a file without a name in the folder, if the system supports it. The user's umask sets its permissions.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
@@ -109,7 +110,7 @@ fn unnamed(_folder: &Path) -> Option<File> {
     None
 }
 
-/// Gives a file without a name one, if the file system can.
+/// Gives a name to a file without one, if the file system supports it.
 #[cfg(target_os = "linux")]
 fn link(file: &File, place: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -130,20 +131,20 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// A file under a temporary name in that folder.
+/// Creates a file with a temporary name in the folder.
 fn named(folder: &Path) -> io::Result<(File, TempPath)> {
     let mut builder = builder();
     #[cfg(unix)]
     {
-        // As any new file: the user's umask decides, not the privacy of temporary files.
+        // The user's umask sets the permissions, not the private mode of temporary files.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(Permissions::from_mode(0o666));
     }
-    // Not the error of the crate: it names a path that the user never gave.
+    // The error of the crate contains a path that the user did not give, so only its kind is used.
     Ok(builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?.into_parts())
 }
 
-/// Owner, if the system lets us, and permissions of the file that is replaced.
+/// Copies the permissions of the file that is replaced, and its owner if the system allows it.
 fn dress(file: &File, old: Option<&Metadata>) -> io::Result<()> {
     let Some(old) = old else { return Ok(()) };
     #[cfg(unix)]
@@ -164,7 +165,7 @@ impl Replacement {
         let place = match self.place {
             Some(place) => place,
             None => {
-                // Everything is on the disk before there is a name.
+                // The data are on the disk before the file gets its name.
                 dress(&file, self.old.as_ref())?;
                 file.sync_all()?;
                 match builder().make_in(&self.folder, |place| link(&file, place)) {
@@ -180,7 +181,7 @@ impl Replacement {
             }
         };
         dress(&file, self.old.as_ref())?;
-        // A disk that is full may say so only now; until then the old file stays.
+        // A full disk may be reported only here. Until then the old file is unchanged.
         file.sync_all()?;
         drop(file);
         place.persist(&self.path).map_err(|e| e.error)
@@ -188,13 +189,13 @@ impl Replacement {
 }
 
 impl Output {
-    /// Opens a file for `path`; fails now rather than after the work if it cannot be written.
+    /// Opens a file for `path`. It fails now, and not after the work, if the file cannot be written.
     pub fn create(path: &Path) -> Result<Output> {
         let sink = Destination::of(path).and_then(Destination::open).with_context(|| cannot_write(path))?;
         Ok(Output { name: path.to_path_buf(), sink })
     }
 
-    /// Gives the file its name.
+    /// Completes the file and gives it its name.
     pub fn finish(self) -> Result<()> {
         let done = match self.sink {
             Sink::Direct(mut file) => file.flush(),
@@ -210,7 +211,7 @@ impl Output {
         }
     }
 
-    /// An error that names the file; its kind stays, by which a closed pipe is told.
+    /// Returns the error with the name of the file. The kind is kept, since it identifies a closed pipe.
     fn named(&self, e: io::Error) -> io::Error {
         io::Error::new(e.kind(), format!("{}: {e}", cannot_write(&self.name)))
     }
@@ -230,21 +231,22 @@ fn cannot_write(name: &Path) -> String {
     format!("cannot write `{}`", name.display())
 }
 
-/// Fails, before any work, if the file `path` that `flag` names is one of `inputs`, which it would overwrite.
+/// Returns an error if the file `path` of the option `flag` is one of `inputs`, which would be overwritten.
 pub(crate) fn apart(flag: &str, path: Option<&Path>, inputs: &[&Path]) -> Result<()> {
-    // What is not there yet is no input; a device is not overwritten.
+    // A file that does not exist yet is not an input, and a device is not overwritten.
     let Some((path, own)) = path.and_then(|path| Some((path, fs::canonicalize(path).ok()?))) else { return Ok(()) };
     let same = |input: &&&Path| own.is_file() && fs::canonicalize(input).is_ok_and(|input| input == own);
     match inputs.iter().find(same) {
         Some(input) => {
             let (path, input) = (path.display(), input.display());
-            Err(usage(format!("{flag} {path}: this is the file `{input}` that is read, and would be overwritten; name another")))
+            Err(usage(format!("{flag} {path}: the file `{input}` is read and would be overwritten; name another")))
         }
         None => Ok(()),
     }
 }
 
-/// Fails if `path` cannot be written; leaves nothing behind, and does not open a pipe, whose reader would see its end.
+/// Returns an error if `path` cannot be written. No file remains, and a pipe is not opened, since its reader would see
+/// its end.
 pub(crate) fn check(path: &Path) -> Result<()> {
     let tried = Destination::of(path).and_then(|destination| match destination {
         #[cfg(unix)]
@@ -254,7 +256,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     tried.with_context(|| cannot_write(path))
 }
 
-/// Writes `bytes` as the file `path`.
+/// Writes `bytes` to the file `path`.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut output = Output::create(path)?;
     output.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! `relvec predict`: rows in, predictions out, a block at a time.
+//! `relvec predict`: predicts the rows of a table in blocks.
 
 use std::io;
 
@@ -21,7 +21,7 @@ use crate::training::Known;
 
 /// Probability of the interval from lower to upper.
 const LEVEL: f64 = 0.95;
-/// What a draw takes in a row: the number, its text, its place in lists of them, and the name of its column.
+/// Bytes of a draw in a row: the number, its text, its entries in lists, and the name of its column.
 const DRAWN_BYTES: u64 = 128;
 
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     let model = model_file::read(&args.model)?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {
-        say!("note: --level is for regression by a relevance vector machine; the model is another");
+        say!("note: --level is for regression by a relevance vector machine and has no effect on this model");
     }
     let outputs: Vec<Model> = match model.has_several_outputs() {
         true => (0..model.outputs()).map(|k| model.output(k)).collect::<relvec::Result<_>>()?,
@@ -60,7 +60,7 @@ fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Sink
     let (mut blocks, columns) = Blocks::open(&args.data, writer.model, &wanted, draws, rules)?;
     let known = writer.known.map(|(known, _)| known).zip(columns.into_iter().flatten().next());
     let mut of_rows = Vec::new();
-    // Beside predictions on the screen, a bar would be in the way.
+    // A progress bar would disturb predictions on the screen.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
     let mut begun = false;
     while let Some(batch) = blocks.next(|table| {
@@ -69,11 +69,11 @@ fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Sink
         }
         Ok(())
     })? {
-        // The header waits for rows: of a table that cannot be read nothing is written.
+        // The header is written with the first rows, so that nothing is written for a table that cannot be read.
         if !std::mem::replace(&mut begun, true) {
             sink.begin(&writer.header)?;
         }
-        // A row that is left out stays in its place, so that predictions stand beside their rows; its cells are empty.
+        // A row that is left out keeps its line with empty cells, so that predictions and rows correspond.
         let empty = vec![String::new(); writer.header.len()];
         let mut places = batch.kept.iter();
         let mut row = |cells: &[String]| {
@@ -94,35 +94,36 @@ fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Sink
     Ok(())
 }
 
-/// Takes a row of the output.
+/// Function that writes a row of the output.
 type RowWriter<'a> = dyn FnMut(&[String]) -> Result<()> + 'a;
 
-/// Turns blocks of features into rows of the output.
+/// Converts blocks of features to rows of the output.
 struct PredictionWriter<'a> {
     model: &'a Model,
-    /// A pool of our own: the global one belongs to whoever embeds this library.
+    /// Own thread pool: the global pool belongs to the program that embeds this library.
     pool: rayon::ThreadPool,
     header: Vec<String>,
-    /// What was said of decisions, if anything was.
+    /// Decision rule, if one was given.
     decision: Option<Decision>,
     variance: Variance,
-    /// Functions drawn from the posterior, of each output.
+    /// Functions drawn from the posterior, for each output.
     draws: Vec<Draws<'a>>,
     /// Probability of the interval from lower to upper.
     level: f64,
-    /// Probabilities of the quantiles that are asked for.
+    /// Probabilities of the requested quantiles.
     quantiles: Vec<f64>,
-    /// Whether the noise is Student's; if not, the standard deviation of a new value over the scale of its distribution.
+    /// `heavy` is true for Student-t noise. Otherwise `spread` is the standard deviation of a new value over the scale
+    /// of its distribution.
     heavy: bool,
     spread: f64,
-    /// With `--student-t`: what the distance of each drawn function from the mean is multiplied by; else empty.
+    /// With `--student-t`: factors on the distance of each drawn function from the mean; otherwise empty.
     stretch: Vec<f64>,
-    /// What is known of each row, and the name of its column.
+    /// Known noise variance or exposure of each row, and the name of its column.
     known: Option<(Known, &'a str)>,
 }
 
 impl<'a> PredictionWriter<'a> {
-    /// `outputs`: each of several outputs of the model alone.
+    /// Creates the writer. `outputs`: a model for each output, if there are several.
     fn new(model: &'a Model, outputs: &'a [Model], args: &'a PredictArgs) -> Result<PredictionWriter<'a>> {
         let mut header = vec!["prediction".to_string()];
         let decision = decision::resolve(&args.decision, model)?;
@@ -149,17 +150,17 @@ impl<'a> PredictionWriter<'a> {
         ];
         for (flag, given) in asked {
             if given && !regression {
-                bail!("{flag} is for regression by a relevance vector machine; the model is another");
+                bail!("{flag} is for regression by a relevance vector machine, and this model is not one");
             }
         }
         let variance = args.variance.as_deref().map_or(Ok(model.variance), Variance::from_name)?;
         if variance == Variance::Healed && regression && model.kept_rows.is_none() {
-            // What the library would say of the first row, when the header has been written.
+            // A prediction of no rows reports the library's errors before the header is written.
             model.predict_outputs_with(Array2::zeros((0, model.n_features)).view(), variance)?;
         }
         let each = if outputs.is_empty() { std::slice::from_ref(model) } else { outputs };
-        // Given the noise precisions outputs are independent: each draws by a seed of its own. More draws than there is memory
-        // for are refused here, before anything is as long as they are many.
+        // Given the noise precisions the outputs are independent, so each has its own seed. Draws that need more memory
+        // than the limit are refused here, before any list of this length is created.
         let drawn = (args.samples.unwrap_or(0) as u64).saturating_mul(each.len() as u64);
         let (needed, limit) = (drawn.saturating_mul(DRAWN_BYTES), Rvm::default().memory_allowed());
         if needed > limit {
@@ -197,7 +198,7 @@ impl<'a> PredictionWriter<'a> {
         Ok(PredictionWriter { model, pool, header, decision, variance, draws, level, quantiles, heavy, spread, stretch, known })
     }
 
-    /// What the columns of the output hold.
+    /// Returns the types of the output columns.
     fn kinds(&self) -> Vec<Kind> {
         let classifies = task(self.model) == Task::Classify;
         let kind = |name: &String| match name.as_str() {
@@ -208,7 +209,8 @@ impl<'a> PredictionWriter<'a> {
         self.header.iter().map(kind).collect()
     }
 
-    /// The rows of the output for those of `x`, in their order. `known`: what is known of each row, `[B]`, if anything is.
+    /// Writes the rows of the output for the rows of `x`, [B, D]. `known`, `[B]`: known noise variances or exposures,
+    /// or empty.
     fn block(&mut self, x: ArrayView2<f64>, known: &[f64], write: &mut RowWriter) -> Result<()> {
         if x.nrows() == 0 {
             return Ok(());
@@ -249,7 +251,8 @@ impl<'a> PredictionWriter<'a> {
                 for n in 0..x.nrows() {
                     let mut cells = vec![];
                     for (k, (prediction, std)) in predictions.iter().zip(&deviations).enumerate() {
-                        // With known noise the prediction is that of the function; both are Gaussian.
+                        // With known noise the prediction describes the function. Function and noise are Gaussian, so
+                        // their variances add up.
                         let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
                         let (mean, (lower, upper)) = (prediction.mean[n], &ends[k]);
                         cells.extend([mean, wider(std[n]), lower[n], upper[n]]);
@@ -268,10 +271,10 @@ impl<'a> PredictionWriter<'a> {
             }
             Task::Classify => {
                 let probability = self.pool.install(|| self.model.predict_probability(x, Moderation::Posterior))?;
-                // Of a support vector machine the votes decide, which sigmoids may disagree with.
+                // The class of a support vector machine is decided by votes, which can differ from the sigmoids.
                 let votes = self.model.margins.as_ref().map(|_| self.model.predict_class(x)).transpose()?;
                 for (n, p) in probability.outer_iter().enumerate() {
-                    // The first of equals.
+                    // Equal probabilities: the first class is chosen.
                     let likeliest = (0..p.len()).fold(0, |best, k| if p[k] > p[best] { k } else { best });
                     let class = votes.as_ref().map_or(likeliest, |votes| votes[n]);
                     let cells: Vec<String> =
@@ -295,7 +298,7 @@ impl<'a> PredictionWriter<'a> {
         Ok(())
     }
 
-    /// Something of each output, in the pool.
+    /// Computes a result for each output, in the thread pool.
     fn each<T: Send>(
         &self,
         predictions: &[Prediction],
@@ -305,21 +308,21 @@ impl<'a> PredictionWriter<'a> {
     }
 }
 
-/// Factors that make normal draws about their mean, each the same at all rows, draws of a multivariate Student-t
-/// distribution with the same scale.
+/// Returns factors, one per draw and equal at all rows. They turn normal draws about their mean into draws of a
+/// multivariate Student-t distribution with the same scale.
 fn stretch(degrees: f64, count: usize, seed: u64) -> Result<Vec<f64>> {
-    // Another stream of random numbers than that of the draws.
+    // The random numbers must differ from those of the draws.
     let mut random = Pcg64::seed_from_u64(!seed);
     let square = ChiSquared::new(degrees).context("degrees of freedom")?;
     Ok((0..count).map(|_| (degrees / square.sample(&mut random)).sqrt()).collect())
 }
 
-/// Whether it is a support vector classifier without sigmoids.
+/// True for a support vector classifier without probabilities.
 fn no_probabilities(model: &Model) -> bool {
     model.margins.as_ref().is_some_and(|m| m.sigmoids.is_empty())
 }
 
-/// Every digit, and an exponent where there would be rows of zeros.
+/// Returns a number with all digits, and with an exponent if it would have many zeros.
 fn number(value: f64) -> String {
     format!("{value:?}")
 }

@@ -1,4 +1,4 @@
-//! The synthetic problems of the relevance vector machine papers, made from a seed.
+//! Synthetic problems of the papers on relevance vector machines, drawn from a seed.
 
 use std::f64::consts::PI;
 
@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 
 /// sin(x) / x on [-10, 10] with Gaussian noise (Tipping 2001, section 4.1).
 pub(crate) struct Sinc {
-    /// [N, 1], equally spaced.
+    /// Equally spaced inputs, [N, 1].
     pub x: Array2<f64>,
     /// `[N]`.
     pub t: Array1<f64>,
@@ -23,7 +23,7 @@ impl Sinc {
         if x == 0.0 { 1.0 } else { x.sin() / x }
     }
 
-    /// `n` equally spaced inputs, [n, 1].
+    /// Returns `n` equally spaced inputs, [n, 1].
     pub fn grid(n: usize) -> Array2<f64> {
         Array1::linspace(Sinc::RANGE.0, Sinc::RANGE.1, n).insert_axis(ndarray::Axis(1))
     }
@@ -40,12 +40,12 @@ impl Sinc {
     }
 }
 
-/// Two classes in the plane, each an equal mixture of two Gaussians of one spherical covariance, as
-/// Ripley (Pattern Recognition and Neural Networks, 1996) made his; the Bayes error is about 8 %.
+/// Two classes in the plane, each an equal mixture of two Gaussians with the same spherical covariance, similar to the
+/// data of Ripley (Pattern Recognition and Neural Networks, 1996). The Bayes error is about 8 %.
 pub(crate) struct Mixture {
     /// [N, 2].
     pub x: Array2<f64>,
-    /// 0 or 1, `[N]`; as many of one as of the other.
+    /// Classes 0 and 1, `[N]`, with equal numbers of rows.
     pub labels: Vec<usize>,
 }
 
@@ -66,7 +66,7 @@ impl Mixture {
         Mixture { x, labels }
     }
 
-    /// The true probability of class 1 at (x, y).
+    /// Returns the true probability of class 1 at (x, y).
     pub fn probability(point: [f64; 2]) -> f64 {
         let [zero, one] = Mixture::CENTRES.map(|centres| centres.iter().map(|c| density(point, *c)).sum::<f64>());
         one / (zero + one)
@@ -76,21 +76,22 @@ impl Mixture {
 /// Friedman's three functions (Annals of Statistics 19, 1991), inputs uniform in a box, with Gaussian noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Friedman {
-    /// Ten inputs, of which five matter; noise 1.
+    /// Ten inputs, of which five have an effect; noise standard deviation 1.
     One,
-    /// The impedance of a circuit, four inputs; noise 125, a third of the function's standard deviation.
+    /// The impedance of a circuit with four inputs; noise standard deviation 125, a third of the function's standard
+    /// deviation.
     Two,
-    /// Its phase; noise 0.1.
+    /// The phase of the circuit; noise standard deviation 0.1.
     Three,
 }
 
-/// Rows of one of them.
+/// Rows drawn from one of Friedman's functions.
 pub(crate) struct FriedmanRows {
     /// [N, D].
     pub x: Array2<f64>,
-    /// The function, `[N]`.
+    /// Values of the function, `[N]`.
     pub truth: Array1<f64>,
-    /// With noise, `[N]`.
+    /// Targets with noise, `[N]`.
     pub t: Array1<f64>,
 }
 
@@ -103,7 +104,7 @@ impl Friedman {
         }
     }
 
-    /// Least and greatest value of each input, `[D]`.
+    /// Returns the least and greatest value of each input, `[D]`.
     fn bounds(self) -> &'static [(f64, f64)] {
         match self {
             Friedman::One => &[(0.0, 1.0); 10],
@@ -132,7 +133,8 @@ impl Friedman {
     }
 }
 
-/// Two noisy classes in the plane that no line parts well: above and below a wave, half a unit of noise across it.
+/// Draws two classes in the plane that no line separates well: points above and below a wave, with noise of half a unit
+/// across it.
 pub(crate) fn wave(n: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     let mut random = Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_simple_fn((n, 2), || random.random_range(-2.0..2.0));
@@ -140,7 +142,7 @@ pub(crate) fn wave(n: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     (x, labels)
 }
 
-/// Three overlapping Gaussian classes in the plane, around the corners of a triangle.
+/// Draws three overlapping Gaussian classes in the plane, centred at the corners of a triangle.
 pub(crate) fn three_classes(n: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     const CENTRES: [[f64; 2]; 3] = [[-1.0, -0.6], [1.0, -0.6], [0.0, 1.1]];
     let mut random = Pcg64::seed_from_u64(seed);
@@ -149,7 +151,7 @@ pub(crate) fn three_classes(n: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     (x, labels)
 }
 
-/// sin(pi x) on [-1, 1], equally spaced, with noise: rows [N, 1] and targets `[N]`.
+/// Draws sin(pi x) with noise at equally spaced x in [-1, 1]: rows [N, 1] and targets `[N]`.
 pub(crate) fn sine(n: usize, noise: f64, seed: u64) -> (Array2<f64>, Array1<f64>) {
     let mut random = Pcg64::seed_from_u64(seed);
     let x = Array1::linspace(-1.0, 1.0, n).insert_axis(ndarray::Axis(1));
@@ -183,7 +185,7 @@ mod tests {
         assert!((0.07..0.09).contains(&error), "{error}");
     }
 
-    /// Their noise is known, and a third of the signal's standard deviation where Friedman says so.
+    /// The functions have the standard deviations for which the noise is a third of the signal where Friedman says so.
     #[test]
     fn friedmans_functions_have_their_spread() {
         for (problem, spread) in [(Friedman::One, 4.9), (Friedman::Two, 375.0), (Friedman::Three, 0.3)] {

@@ -1,4 +1,4 @@
-//! Progress on stderr: a live line on a terminal, a plain line now and then otherwise.
+//! Progress on stderr: a live line on a terminal, otherwise a plain line now and then.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -11,44 +11,44 @@ use crate::live::{Live, Pause};
 use crate::terminal;
 use crate::text::{count, significant};
 
-/// Shows how a fit goes.
+/// Shows the progress of a fit.
 pub(crate) struct Reporter {
     live: Live,
-    /// What the log evidence is called: of a variational fit it is a bound.
+    /// Name of the objective: log evidence, or lower bound for a variational fit.
     evidence: &'static str,
 }
 
 impl Reporter {
-    /// Of a support vector machine.
+    /// Creates a reporter for a support vector machine.
     pub fn new() -> Reporter {
         Reporter { live: Live::new("fitting the support vector machine"), evidence: "log evidence" }
     }
 
-    /// Of a relevance vector machine by that scheme.
+    /// Creates a reporter for a relevance vector machine with this inference scheme.
     pub fn of(inference: &Inference) -> Reporter {
         let evidence = if matches!(inference, Inference::Variational(_)) { "lower bound" } else { "log evidence" };
         Reporter { live: Live::new("fitting: kernel and first model"), evidence }
     }
 
-    /// The observer of a fit; never stops it.
+    /// Observer of a fit, which never stops it.
     pub fn observe(&mut self, progress: &impl Line) -> ControlFlow<()> {
         self.live.say(|| progress.line(self.evidence));
         ControlFlow::Continue(())
     }
 }
 
-/// Shows how a pass over a table goes: rows per second and the time left, on a terminal only.
+/// Shows the progress of a pass over a table on a terminal: rows per second and the time left.
 pub(crate) struct Pass {
     bar: Option<ProgressBar>,
     _pause: Pause,
     start: Cell<Instant>,
-    /// Rows that were gone by at the start.
+    /// Rows that were skipped at the start.
     first: Cell<usize>,
-    /// The part of the file read when the first rows came.
+    /// Share of the file that had been read at the first call of [`Pass::at`].
     share: Cell<Option<f64>>,
 }
 
-/// Steps of the bar.
+/// Number of steps of the progress bar.
 const STEPS: f64 = 1000.0;
 
 impl Pass {
@@ -64,7 +64,7 @@ impl Pass {
         Pass { bar, _pause: Pause::new(), start: Cell::new(Instant::now()), first: Cell::new(0), share: Cell::new(Some(0.0)) }
     }
 
-    /// The rows before are those of an earlier pass: they took no time of this one.
+    /// Starts the clock after `rows` rows of an earlier run, which took no time of this pass.
     pub fn begin(&self, rows: usize) {
         if rows > 0 {
             self.start.set(Instant::now());
@@ -73,7 +73,7 @@ impl Pass {
         }
     }
 
-    /// So many rows are done, which is that part of the file.
+    /// Reports that `rows` rows have been read, which are this share of the file.
     pub fn at(&self, rows: usize, share: Option<f64>) {
         let Some(bar) = &self.bar else { return };
         if self.share.get().is_none() {
@@ -93,7 +93,8 @@ impl Drop for Pass {
     }
 }
 
-/// `new` of `rows` rows took `elapsed` seconds, in which the part of the file read grew from `from` to `to`.
+/// Returns the line for `rows` rows, of which `new` were read in `elapsed` seconds, while the share of the file that
+/// has been read grew from `from` to `to`.
 fn pass_line(rows: usize, new: usize, from: f64, to: Option<f64>, elapsed: f64) -> String {
     let rate = significant((new as f64 / elapsed.max(1e-9)).round(), 3);
     let left = match to {
@@ -103,9 +104,9 @@ fn pass_line(rows: usize, new: usize, from: f64, to: Option<f64>, elapsed: f64) 
     format!("{}, {rate} per second{left}", count(rows, "row"))
 }
 
-/// What is told of a fit, as a line of text.
+/// Progress of a fit as a line of text.
 pub(crate) trait Line {
-    /// `evidence`: what the log evidence is called, where there is one.
+    /// Returns the line. `evidence`: name of the objective, if there is one.
     fn line(&self, evidence: &str) -> String;
 }
 

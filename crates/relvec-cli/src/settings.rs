@@ -1,5 +1,5 @@
-//! From arguments to the parameters of a machine: `--set PATH=VALUE` writes into the JSON of the very
-//! struct that the library takes, so a new parameter there needs no new flag here.
+//! Converts arguments to the parameters of a model. `--set PATH=VALUE` writes into the JSON of the library's own
+//! struct, so that a new parameter there needs no new option here.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,14 @@ use serde_json::Value;
 use crate::args::{FitArgs, MachineKind, Preset, Task};
 use crate::failure::usage;
 
-/// The machine that the arguments ask for.
+/// The model that the arguments describe.
 #[derive(Debug)]
 pub(crate) enum Machine {
     Rvm(Box<Settings>),
     Svm(Box<SvmSettings>),
 }
 
-/// A support vector machine for each task that is still open.
+/// Parameters of a support vector machine for each possible task.
 #[derive(Debug)]
 pub(crate) struct SvmSettings {
     classify: Option<Svm>,
@@ -30,7 +30,7 @@ pub(crate) struct SvmSettings {
 }
 
 impl SvmSettings {
-    /// The task, if the arguments settle it.
+    /// Returns the task if the arguments decide it.
     pub fn task(&self) -> Option<Task> {
         match (&self.classify, &self.regress) {
             (Some(_), None) => Some(Task::Classify),
@@ -39,7 +39,7 @@ impl SvmSettings {
         }
     }
 
-    /// The machine for a task that is open.
+    /// Returns the parameters for a task, if it is possible.
     pub fn machine(&self, task: Task) -> Option<&Svm> {
         match task {
             Task::Classify => self.classify.as_ref(),
@@ -48,39 +48,38 @@ impl SvmSettings {
     }
 }
 
-/// What the arguments ask for of a relevance vector machine.
+/// The parameters of a relevance vector machine.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub rvm: Rvm,
-    /// The task, if they settle it.
+    /// The task, if the arguments decide it.
     pub task: Option<Task>,
-    /// The table of landmarks, if they are given.
+    /// The table of landmarks, if one is given.
     pub centres: Option<PathBuf>,
 }
 
-/// Checks that points of a file can be landmarks: every column is a feature as it is.
+/// Checks that points of a file can be landmarks: every column must be a feature as it is.
 ///
 /// # Errors
-/// A column of categories, or one with an indicator.
+/// A column holds categories or has an indicator.
 pub(crate) fn check_landmarks(encoding: Option<&Encoding>) -> Result<()> {
     let mut columns = encoding.into_iter().flat_map(|encoding| &encoding.columns);
     match columns.find(|column| column.indicator || !column.categories.is_empty()) {
         Some(column) => Err(usage(format!(
-            "--landmarks FILE cannot be combined with the column `{}`: the points of the file are features, and this column is made \
-             into others. --drop leaves it out",
+            "--landmarks FILE cannot be combined with the column `{}`: the file contains features, but this column is encoded by \
+             other features. --drop leaves it out",
             column.name
         ))),
         None => Ok(()),
     }
 }
 
-/// The parameters that the arguments ask for, and the task if they settle it.
+/// Returns the parameters that the arguments describe, with the task if they decide it.
 ///
-/// Without `--task`, the likelihood is Gaussian until the target has been seen, unless a setting of
-/// another likelihood says which is meant.
+/// Without `--task`, the likelihood is Gaussian until the target is read, unless a setting names another likelihood.
 ///
 /// # Errors
-/// All of exit code 2: unknown names, values of the wrong kind or out of their range.
+/// Unknown names, or values of the wrong kind or out of range. The exit code is 2.
 pub(crate) fn resolve(args: &FitArgs) -> Result<Machine> {
     match args.machine {
         MachineKind::Rvm => resolve_rvm(args).map(|settings| Machine::Rvm(Box::new(settings))),
@@ -136,7 +135,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         ..start
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
-    // Landmarks from a file are read later; and whether there are classes may be for the target to say.
+    // Landmarks from a file are read later, and the target may decide the task. The check therefore leaves out both.
     let class_precisions = if task.is_some() { rvm.class_precisions } else { ClassPrecisions::default() };
     let keep_statistics = rvm.keep_statistics && centres.is_none();
     let known = Rvm { keep_statistics, class_precisions, ..rvm.clone() };
@@ -193,7 +192,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         own.check().map_err(|e| usage(as_typed(args, e.to_string())))?;
         Ok(own)
     };
-    // Without a formulation, the target decides; or a setting that only one of them has.
+    // Without a formulation the target decides, or a setting that only one formulation has.
     let names = match &args.formulation {
         Some(name) if name.ends_with("svc") => [Some(name.as_str()), None],
         Some(name) => [None, Some(name.as_str())],
@@ -206,7 +205,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
     match (classify, regress) {
         (None, None) => {
             let (name, task) = (args.formulation.as_deref().unwrap_or_default(), asked.map_or("", Task::name));
-            Err(usage(format!("--formulation {name} and --task {task} do not fit together")))
+            Err(usage(format!("--formulation {name} cannot be combined with --task {task}")))
         }
         (Some(Err(e)), None) | (None, Some(Err(e))) => Err(e),
         (Some(Err(e)), Some(Err(other))) if e.to_string() == other.to_string() => Err(e),
@@ -215,7 +214,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
     }
 }
 
-/// The kernel, or several to choose among; their gamma is that of `start` unless it is given.
+/// Returns the kernel, or several to choose among. Their gamma is that of `start` unless it is given.
 fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
     let given = args.gamma.as_deref().map(gamma).transpose()?;
     let gamma = given.as_ref().or(start.gamma()).cloned().unwrap_or_default();
@@ -223,7 +222,10 @@ fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
     let all = match names.as_slice() {
         ["auto"] => Kernel::candidates(&gamma),
         names if names.contains(&"auto") => {
-            return Err(usage(format!("--kernel {}: auto stands for a list of its own", names.join(","))));
+            return Err(usage(format!(
+                "--kernel {}: auto already stands for several kernels; name either auto or kernels",
+                names.join(",")
+            )));
         }
         names => names
             .iter()
@@ -238,7 +240,7 @@ fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
     if all.len() > 1
         && let Some(setting) = args.set.iter().find(|s| s.trim_start().starts_with("kernel."))
     {
-        return Err(usage(format!("--set {setting}: with several kernels say --gamma, or --set kernels=[...] as in JSON")));
+        return Err(usage(format!("--set {setting}: for several kernels use --gamma, or --set kernels=[...] as in JSON")));
     }
     Ok(match all.as_slice() {
         [one] => (one.clone(), vec![]),
@@ -246,7 +248,7 @@ fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
     })
 }
 
-/// The message about a setting, by the option that it came from.
+/// Returns a message about a setting with the option that set it.
 fn as_typed(args: &FitArgs, message: String) -> String {
     let named = [
         ("gamma", args.gamma.clone()),
@@ -257,34 +259,34 @@ fn as_typed(args: &FitArgs, message: String) -> String {
     for (name, given) in named {
         let own = setting.split_once(" = ").is_some_and(|(path, _)| path.rsplit('.').next() == Some(name));
         if let (true, Some(given)) = (own && !args.set.iter().any(|s| s.contains(name)), given) {
-            // On a command line nothing is said by leaving the option out.
+            // `null` is not a value on the command line, where the option is left out instead.
             return format!("--{} {given}: {}", name.replace('_', "-"), expected.trim_end_matches(", or null"));
         }
     }
     message
 }
 
-/// A number, or one per feature, or a rule.
+/// Reads gamma: a number, one number per feature, or a rule.
 fn gamma(text: &str) -> Result<Gamma> {
-    // What is no JSON is meant as a word.
+    // Text that is not JSON is a word.
     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string()));
     serde_json::from_value(value).map_err(|e| usage(format!("--gamma {text}: {e}")))
 }
 
-/// Whether anything but the kernel, which is learned from a sample, needs the rows in memory.
+/// True if a setting other than the kernel needs the rows in memory. The kernel can be learned from a sample.
 pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
     let known = Rvm { kernel: relvec::Rbf::default().into(), kernels: vec![], ..rvm.clone() };
     known.needs_rows() || rvm.weight_prior == WeightPrior::Process && !rvm.has_process_in_blocks()
 }
 
-/// Whether classes can be learned from rows in blocks.
+/// True if classes can be learned from rows in blocks.
 pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
     !matches!(rvm.inference, Inference::Variational(_))
         && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
         && rvm.class_precisions == ClassPrecisions::Shared
 }
 
-/// What cannot be done in blocks.
+/// Returns an error for settings that are not possible with blocks of rows.
 fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> Result<()> {
     let flag = match (args.stream, &args.checkpoint) {
         (true, _) => "--stream",
@@ -294,7 +296,7 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     let all = rvm.dictionary == Dictionary::Rule(DictionaryRule::All);
     if task == Some(Task::Classify) {
         if args.checkpoint.is_some() {
-            return Err(usage("--checkpoint is for regression: it keeps sums over rows, and of classes there are none"));
+            return Err(usage("--checkpoint is for regression: it saves sums over rows, and classification has no such sums"));
         }
         if !suits_classes(rvm) {
             return Err(usage(
@@ -307,33 +309,36 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
         return Err(usage(format!("{flag} is for classes or --likelihood gaussian: {name} needs the table in memory")));
     }
     if all && !given {
-        return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
+        return Err(usage(format!(
+            "{flag} cannot be combined with --dictionary all: give a number of rows, such as --dictionary 1000"
+        )));
     }
     if needs_rows(rvm) {
         return Err(usage(format!(
-            "{flag} and centres to be learned, a process prior of classes, a cross-validation or rows to be kept: that needs the \
-             table in memory; learn from some of the rows, and give what was found with --landmarks and --sparsity"
+            "{flag} cannot be combined with learned centres, a process prior for classes, cross-validation or --keep-rows: these need \
+             the table in memory. Fit them to some of the rows, and give the results with --landmarks and --sparsity"
         )));
     }
     if args.checkpoint.is_some() && rvm.weight_prior == WeightPrior::Process {
-        return Err(usage(
-            "--checkpoint and --weight-prior process: the sums in a checkpoint fit a precision of each weight (ard); leave one out",
-        ));
+        return Err(usage("--checkpoint cannot be combined with --weight-prior process: its sums are for --weight-prior ard"));
     }
     if rvm.refresh > 0 {
-        return Err(usage(format!("{flag} and --set refresh={}: fresh rows need the table in memory", rvm.refresh)));
+        return Err(usage(format!(
+            "{flag} cannot be combined with --set refresh={}: this needs the table in memory",
+            rvm.refresh
+        )));
     }
     Ok(())
 }
 
-/// The task, if the arguments settle it: by its name, by the likelihood, or by what is known of each row.
+/// Returns the task if --task, the likelihood, or known noise or exposures decide it.
 fn task(args: &FitArgs) -> Result<Option<Task>> {
     let named = args.likelihood.as_deref().map(Likelihood::from_name).transpose().map_err(|e| usage(e.to_string()))?;
     let implied = named.as_ref().map(|l| if l.is_for_classes() { Task::Classify } else { Task::Regress });
     if let (Some(asked), Some(implied), Some(likelihood)) = (args.task, implied, &named)
         && asked != implied
     {
-        return Err(usage(format!("--task {} and --likelihood {} do not fit together", asked.name(), likelihood.name())));
+        return Err(usage(format!("--task {} cannot be combined with --likelihood {}", asked.name(), likelihood.name())));
     }
     let name = named.as_ref().map_or("gaussian", Likelihood::name);
     let asked = args.task.or(implied).or_else(|| task_of_settings(&args.set));
@@ -348,19 +353,19 @@ fn task(args: &FitArgs) -> Result<Option<Task>> {
     Ok(asked.or(args.noise_variance.is_some().then_some(Task::Regress)))
 }
 
-/// The task `asked` for; an argument for several classes asks for classes.
+/// Returns the task `asked` for. An argument about several classes implies classification.
 ///
 /// # Errors
-/// That is said, and another task is asked for.
+/// There is such an argument, and another task is asked for.
 fn or_classes(args: &FitArgs, asked: Option<Task>) -> Result<Option<Task>> {
     let Some(said) = multi_class_said(args) else { return Ok(asked) };
     match asked {
         None | Some(Task::Classify) => Ok(Some(Task::Classify)),
-        Some(Task::Regress) => Err(usage(format!("{said} is for classes, and the task is to regress"))),
+        Some(Task::Regress) => Err(usage(format!("{said} is for classes and cannot be combined with regression"))),
     }
 }
 
-/// The argument that chooses how more than two classes are modelled, if there is one.
+/// Returns the argument that chooses how more than two classes are modelled, if there is one.
 pub(crate) fn multi_class_said(args: &FitArgs) -> Option<String> {
     if args.multi_class != MultiClass::NAMES[0] {
         return Some(format!("--multi-class {}", args.multi_class));
@@ -373,7 +378,7 @@ pub(crate) fn multi_class_said(args: &FitArgs) -> Option<String> {
     args.set.iter().find(says).map(|setting| format!("--set {setting}"))
 }
 
-/// The likelihood of a task, with its default parameters.
+/// Returns the likelihood of a task, with its default parameters.
 pub(crate) fn likelihood(task: Task) -> Likelihood {
     match task {
         Task::Regress => Likelihood::Gaussian(Gaussian::default()),
@@ -381,7 +386,7 @@ pub(crate) fn likelihood(task: Task) -> Likelihood {
     }
 }
 
-/// A setting of a likelihood says what kind of target is meant.
+/// Returns the task if a setting of a likelihood decides it.
 fn task_of_settings(settings: &[String]) -> Option<Task> {
     let named = |name: &str| settings.iter().any(|s| s.starts_with(&format!("likelihood.{name}.")));
     if named("gaussian") || named("poisson") || named("student_t") {
@@ -393,7 +398,7 @@ fn task_of_settings(settings: &[String]) -> Option<Task> {
     }
 }
 
-/// One `PATH=VALUE` written into the parameters.
+/// Returns the parameters with one `PATH=VALUE` written into them.
 fn apply<M: Serialize + DeserializeOwned>(machine: &M, setting: &str) -> Result<M> {
     let Some((path, value)) = setting.split_once('=') else {
         return Err(usage(format!("--set {setting}: expected PATH=VALUE, such as kernel.rbf.gamma=0.5")));
@@ -401,15 +406,15 @@ fn apply<M: Serialize + DeserializeOwned>(machine: &M, setting: &str) -> Result<
     let mut tree = serde_json::to_value(machine)?;
     let slot = find(&mut tree, path.trim())?;
     let value = value.trim();
-    // What is no JSON is meant as a word: gamma=scale needs no quotes.
+    // Text that is not JSON is a word: gamma=scale needs no quotes.
     *slot = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_string()));
     serde_json::from_value(tree).map_err(|e| usage(format!("--set {setting}: {e}")))
 }
 
-/// The place in the settings that `path` names.
+/// Returns the entry of the settings that `path` names.
 ///
-/// The name of the chosen kernel, likelihood or scheme may be left out: kernel.gamma is
-/// kernel.rbf.gamma where the kernel is rbf.
+/// The name of the chosen kernel, likelihood or scheme may be left out: kernel.gamma means kernel.rbf.gamma if the
+/// kernel is rbf.
 fn find<'a>(tree: &'a mut Value, path: &str) -> Result<&'a mut Value> {
     let mut here = tree;
     let mut known_as = String::new();
@@ -425,7 +430,7 @@ fn find<'a>(tree: &'a mut Value, path: &str) -> Result<&'a mut Value> {
         known_as = join(&known_as, key);
         here = &mut here[key];
     }
-    // A whole group cannot be set: its name picks an enum variant, which has its own flag.
+    // A whole group cannot be set. Its name selects an enum variant, which has its own option.
     if here.is_object() {
         return Err(usage(format!(
             "--set {path}: this is a group of settings; known in it: {}",
@@ -442,7 +447,7 @@ fn unknown(here: &Value, known_as: &str, path: &str) -> anyhow::Error {
     let alike: Vec<&String> = names.iter().filter(|name| last(name) == last(path)).collect();
     let perhaps = match alike.as_slice() {
         [] => String::new(),
-        [first, ..] => format!("; perhaps {first} is meant"),
+        [first, ..] => format!("; did you mean {first}?"),
     };
     let hint = match known_as {
         "kernel" => " (another kernel is chosen with --kernel)",
@@ -454,7 +459,7 @@ fn unknown(here: &Value, known_as: &str, path: &str) -> anyhow::Error {
     usage(format!("--set {path}: unknown setting{perhaps}; known: {known}{hint}"))
 }
 
-/// The key of an object with one entry that is itself an object: the chosen variant of an enum.
+/// Returns the key of an object with one entry that is itself an object: the chosen variant of an enum.
 fn only_child(value: &Value) -> Option<String> {
     match value.as_object()?.iter().collect::<Vec<_>>().as_slice() {
         [(key, Value::Object(_))] => Some((*key).clone()),
@@ -462,7 +467,7 @@ fn only_child(value: &Value) -> Option<String> {
     }
 }
 
-/// Paths of all settings below `value`.
+/// Returns the paths of all settings below `value`.
 fn leaves(value: &Value, path: &str) -> Vec<String> {
     match value {
         Value::Object(map) => map.iter().flat_map(|(key, value)| leaves(value, &join(path, key))).collect(),
@@ -482,7 +487,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, Command};
 
-    /// The machine that `relvec fit` trains with these options.
+    /// Returns the parameters that `relvec fit` uses with these options.
     fn machine(options: &str) -> Rvm {
         let words = format!("relvec fit d.csv --target y --task regress --json {options}");
         let Command::Fit(args) = Args::try_parse_from(words.split_whitespace()).unwrap().command else { unreachable!() };

@@ -1,4 +1,4 @@
-//! Rows of predictions as they are written: CSV or Parquet, by the name of the file.
+//! Writers of predictions as CSV or Parquet, chosen by the name of the file.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,18 +11,18 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-/// Where rows of texts go.
+/// Receiver of rows of texts.
 pub(crate) trait Sink {
     /// Writes the header, before the first row.
     fn begin(&mut self, header: &[String]) -> Result<()>;
     fn row(&mut self, cells: &[String]) -> Result<()>;
-    /// Called now and then: the rows so far may be written.
+    /// Called after a block: the rows so far may be written.
     fn end_block(&mut self) -> Result<()>;
-    /// Writes what is left.
+    /// Writes the remaining rows.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// What a column of the output holds.
+/// Type of a column of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Number,
@@ -30,12 +30,12 @@ pub(crate) enum Kind {
     Boolean,
 }
 
-/// Whether the name of a file asks for Parquet.
+/// True if the name of a file has the ending of Parquet.
 pub(crate) fn is_parquet(path: Option<&Path>) -> bool {
     path.and_then(Path::extension).is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
-/// Comma-separated rows.
+/// Writer of comma-separated rows.
 pub(crate) struct CsvSink<'a> {
     writer: csv::Writer<&'a mut dyn Write>,
 }
@@ -53,7 +53,7 @@ impl Sink for CsvSink<'_> {
 
     fn row(&mut self, cells: &[String]) -> Result<()> {
         let written = self.writer.write_record(cells).map_err(|e| match e.into_kind() {
-            // Kept as it is: a closed pipe is told by its kind.
+            // The error is kept unchanged, since its kind identifies a closed pipe.
             csv::ErrorKind::Io(e) => e,
             other => io::Error::other(format!("{other:?}")),
         });
@@ -69,16 +69,17 @@ impl Sink for CsvSink<'_> {
     }
 }
 
-/// Rows of a row group: readers want many in each, and as many as there are in a block of narrow tables are in memory at a time.
+/// Rows of a row group. Readers are efficient with many rows in each group. For narrow tables this is about a block of
+/// rows in memory.
 const GROUP: usize = 1 << 17;
 
 /// A Parquet file, compressed with zstd.
 pub(crate) struct ParquetSink<'a> {
-    /// The file until there is a header.
+    /// The file, until the header is written.
     file: Option<&'a mut (dyn Write + Send)>,
     writer: Option<SerializedFileWriter<&'a mut (dyn Write + Send)>>,
     kinds: Vec<Kind>,
-    /// The cells of each column of the rows that are not written yet.
+    /// Cells of each column in the rows that are not written yet.
     columns: Vec<Vec<String>>,
 }
 
@@ -88,7 +89,7 @@ impl<'a> ParquetSink<'a> {
         ParquetSink { file: Some(file), writer: None, kinds, columns }
     }
 
-    /// Writes the rows at hand.
+    /// Writes the collected rows.
     fn write(&mut self) -> Result<()> {
         let (Some(writer), false) = (&mut self.writer, self.columns[0].is_empty()) else { return Ok(()) };
         let mut group = writer.next_row_group().map_err(failed)?;
@@ -105,7 +106,7 @@ impl<'a> ParquetSink<'a> {
     }
 }
 
-/// A column that may have no value in some rows.
+/// Returns the schema of a column that may have no value in some rows.
 fn field(name: &str, kind: Kind) -> Result<Arc<Type>> {
     let physical = match kind {
         Kind::Number => Physical::DOUBLE,
@@ -120,7 +121,7 @@ fn field(name: &str, kind: Kind) -> Result<Arc<Type>> {
     Ok(Arc::new(builder.build().map_err(failed)?))
 }
 
-/// Writes a column; an empty cell has no value.
+/// Writes a column. An empty cell becomes a missing value.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut (dyn Write + Send)>,
     cells: &[String],
@@ -128,7 +129,7 @@ fn column<T: DataType>(
 ) -> Result<()> {
     let levels: Vec<i16> = cells.iter().map(|cell| i16::from(!cell.is_empty())).collect();
     let there = cells.iter().filter(|cell| !cell.is_empty());
-    let values = there.map(|cell| value(cell).with_context(|| format!("`{cell}` is no value of its column")));
+    let values = there.map(|cell| value(cell).with_context(|| format!("`{cell}` is not a value of its column")));
     let values = values.collect::<Result<Vec<_>>>()?;
     let Some(mut writer) = group.next_column().map_err(failed)? else {
         bail!("the Parquet file has fewer columns than its rows")
@@ -165,7 +166,7 @@ impl Sink for ParquetSink<'_> {
     }
 }
 
-/// The error of the format's crate, of which that of the file is kept as it is.
+/// Wraps an error of the Parquet crate. An error of the file inside it is kept.
 fn failed(error: parquet::errors::ParquetError) -> Error {
     Error::new(error).context("cannot write the predictions")
 }

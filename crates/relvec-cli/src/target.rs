@@ -1,4 +1,4 @@
-//! What is to be learned: the cells of the target column as real values or as classes.
+//! The target of a fit: the cells of the target column as real values or as classes.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use crate::table::{Cell, Marks, Table, is_date, quantity};
 use crate::terminal;
 use crate::text::{cut, is_code};
 
-/// Most distinct values of a numeric target that may be classes, and least rows of each: digits, grades, cultivars. More are
-/// counts or measurements, and of fewer rows nothing could be learned of the class.
+/// Most distinct values of a numeric target that may be classes, such as digits, grades or cultivars, and least rows of
+/// each. More values are counts or measurements. With fewer rows a class could not be learned.
 const MOST_CLASSES: usize = 20;
 const LEAST_ROWS: usize = 3;
 /// Distinct values shown in a message.
@@ -25,40 +25,40 @@ const MOST_TEXT: usize = 1 << 26;
 pub(crate) struct Target {
     name: String,
     cells: Vec<TargetCell>,
-    /// The distinct texts, in order of appearance, and their places in this list; their bytes.
+    /// Distinct texts in order of appearance, their indices in this list, and their total bytes.
     texts: Vec<String>,
     index: HashMap<String, usize>,
     text_bytes: usize,
-    /// What to say about the first cell that is no number.
+    /// Error for the first cell that is not a number.
     first_text: Option<anyhow::Error>,
-    /// Decimal marks of the cells gone by, if commas may be such.
+    /// Decimal marks of the cells read so far, if commas can be decimal marks.
     marks: Marks,
-    /// Whether every cell that is no number is a quantity in one unit, and what to say of the first.
+    /// Whether all cells that are not numbers are quantities in one unit, with the message on the first one.
     quantities: Quantities,
-    /// Cells that are booleans.
+    /// Number of cells that are booleans.
     booleans: usize,
-    /// Distinct numbers of the cells gone by.
+    /// Distinct numbers of the cells read so far.
     distinct: Distinct,
-    /// Whether something else says that numbers are values, not names of classes.
+    /// True if an option implies that numbers are values and not names of classes.
     values: bool,
 }
 
-/// What cells that are no numbers have in common.
+/// Kind of the cells that are not numbers.
 #[derive(Debug, Default)]
 enum Quantities {
     #[default]
     None,
-    /// All are quantities, such as 5% or 12 kg, in this unit; what to say of the first.
+    /// All are quantities, such as 5% or 12 kg, in this unit; `first` is the message on the first one.
     All { unit: String, first: String },
     /// Some are names.
     Names,
 }
 
-/// Distinct numbers and the rows of each, up to one more number than classes.
+/// Distinct numbers with the rows of each, up to one number more than there can be classes.
 #[derive(Debug, Default)]
 struct Distinct {
     counts: Vec<(Key, usize)>,
-    /// Whether one is no whole number.
+    /// True if a number is not whole.
     fractions: bool,
 }
 
@@ -72,14 +72,14 @@ impl Distinct {
         }
     }
 
-    /// Whether there are as few numbers, in as many rows, as there would be classes.
+    /// True if the numbers are few enough, and each has enough rows, to be classes.
     fn may_be_classes(&self) -> bool {
         (3..=MOST_CLASSES).contains(&self.counts.len())
             && !self.fractions
             && self.counts.iter().all(|(_, rows)| *rows >= LEAST_ROWS)
     }
 
-    /// The numbers in their order.
+    /// Returns the numbers in ascending order, as text.
     fn shown(&self) -> String {
         let number = |key: &Key| match key {
             Key::Number(bits) => (f64::from_bits(*bits), f64::from_bits(*bits).to_string()),
@@ -95,15 +95,16 @@ impl Distinct {
 #[derive(Debug, Clone, Copy)]
 enum TargetCell {
     Number(f64),
-    /// Place in `texts`.
+    /// Index in `texts`.
     Text(usize),
-    /// A number whose spelling tells it from others of the same value, see [`is_code`]: place in `texts`.
+    /// A number whose spelling distinguishes it from others of equal value, see [`is_code`]: index in `texts`.
     Code(usize),
-    /// A number with a decimal comma, and its place in `texts`.
+    /// A number with a decimal comma, and its index in `texts`.
     Comma(f64, usize),
 }
 
-/// Says which task the target was found to have. That a text is a class goes without saying; two numbers may be quantities.
+/// Prints the task that the target decides. For texts the reason is shown only with --verbose; two numbers may be
+/// quantities, so their note is always shown.
 pub(crate) fn tell_task(task: Task, target: &str, reason: &str) {
     let words = format!("task {}, since the target `{target}` {reason} (--task decides otherwise)", task.name());
     if reason == TWO_VALUES {
@@ -113,7 +114,7 @@ pub(crate) fn tell_task(task: Task, target: &str, reason: &str) {
     }
 }
 
-/// Why numbers are taken for classes.
+/// Reason for treating numbers as classes.
 const TWO_VALUES: &str = "has exactly two distinct values";
 
 /// The target of a fit.
@@ -126,7 +127,7 @@ pub(crate) enum Learnt {
 }
 
 impl Learnt {
-    /// What is learned of it.
+    /// Returns the task.
     pub fn task(&self) -> Task {
         match self {
             Learnt::Real(_) => Task::Regress,
@@ -136,7 +137,7 @@ impl Learnt {
 }
 
 impl Target {
-    /// An empty column; `values`: whether something says that numbers are values, not names of classes.
+    /// Creates an empty column. `values`: true if an option implies that numbers are values and not names of classes.
     pub fn new(name: &str, values: bool) -> Target {
         Target {
             name: name.to_string(),
@@ -153,17 +154,19 @@ impl Target {
         }
     }
 
-    /// Takes the cell of the table's present row.
+    /// Adds the cell of the current row.
     pub fn push(&mut self, table: &Table, column: usize) -> Result<()> {
         let cell = match table.cell(column) {
             Cell::Missing => {
-                let problem =
-                    format!("{}: of such a row nothing can be learned; --missing drop leaves it out", table.missing_cell(column));
+                let problem = format!(
+                    "{}: a row without its target cannot be used; --missing drop leaves it out",
+                    table.missing_cell(column)
+                );
                 return Err(table.error(column, &problem));
             }
             Cell::Text(text) if self.is_empty() && is_date(text) && table.number(column).is_err() => {
                 let problem =
-                    format!("`{}` is a date or a time, which is no target; make numbers of it, such as days", cut(text));
+                    format!("`{}` is a date or a time, which cannot be a target; convert it to numbers, such as days", cut(text));
                 return Err(table.error(column, &problem));
             }
             Cell::Boolean(value) => {
@@ -211,10 +214,10 @@ impl Target {
         Ok(())
     }
 
-    /// The number that a text is.
+    /// Returns the number in a text.
     ///
     /// # Errors
-    /// It is none; what to say of it, where that is more than that.
+    /// The text is not a number. The error contains the reason if there is more to say.
     fn read(&mut self, table: &Table, text: &str) -> Result<f64, Option<String>> {
         match table.decimal() {
             Some(_) => table.with_decimal(text).ok_or(None),
@@ -224,7 +227,7 @@ impl Target {
     }
 
     fn number(&mut self, value: f64) -> TargetCell {
-        // Minus zero is zero.
+        // Adding 0.0 turns minus zero into zero.
         let value = value + 0.0;
         self.distinct.see(Key::Number(value.to_bits()), value);
         TargetCell::Number(value)
@@ -235,7 +238,7 @@ impl Target {
         TargetCell::Code(self.text(text))
     }
 
-    /// Takes note of a cell that is no number: a quantity in some unit, or a name.
+    /// Records the kind of a cell that is not a number: a quantity in some unit, or a name.
     fn note_quantity(&mut self, text: &str, table: &Table) {
         if matches!(self.quantities, Quantities::Names) {
             return;
@@ -250,7 +253,7 @@ impl Target {
         };
     }
 
-    /// The place of `text` in `texts`, where it is put if it is new.
+    /// Returns the index of `text` in `texts`, and adds it if it is new.
     fn text(&mut self, text: &str) -> usize {
         if let Some(place) = self.index.get(text) {
             return *place;
@@ -262,7 +265,7 @@ impl Target {
         place
     }
 
-    /// N.
+    /// Returns the number of rows N.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
@@ -271,7 +274,7 @@ impl Target {
         self.cells.is_empty()
     }
 
-    /// Forgets the cells, so that others can follow; what they say of the task is kept.
+    /// Removes the cells, so that others can follow. Their information on the task is kept.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.texts.clear();
@@ -280,33 +283,33 @@ impl Target {
         self.booleans = 0;
     }
 
-    /// Bytes that the cells take in memory.
+    /// Returns the bytes of the cells in memory.
     pub fn bytes(&self) -> u64 {
         (size_of::<TargetCell>() * self.cells.capacity() + 2 * self.text_bytes) as u64
     }
 
-    /// What to say of the decimal marks of its numbers.
+    /// Returns a note on the decimal marks of the numbers.
     pub fn note(&self) -> Option<String> {
         self.marks.has_comma().then(|| format!("decimal commas are read in {}", self.name))
     }
 
-    /// Whether a cell was no number.
+    /// True if a cell was not a number.
     pub fn has_text(&self) -> bool {
         self.first_text.is_some()
     }
 
-    /// The task if the arguments did not say it, and why.
+    /// Returns the task that the cells decide, with the reason.
     ///
     /// # Errors
-    /// A column of numbers with a text in it, or of quantities such as 5%: classes or a slip of the pen, who knows. Few whole
-    /// numbers, each in several rows: classes or counts ([`Undecided`]).
+    /// The column contains numbers and texts, or quantities such as 5%: these may be classes or typing errors. Or it
+    /// contains few distinct whole numbers, each in several rows: these may be classes or counts ([`Undecided`]).
     pub fn guess_task(&self) -> Result<(Task, &'static str)> {
         let numbers = &self.distinct.counts;
         match (&self.first_text, &self.quantities) {
-            (Some(problem), _) if !numbers.is_empty() => Err(anyhow!("{problem}; for classes, say --task classify")),
+            (Some(problem), _) if !numbers.is_empty() => Err(anyhow!("{problem}; for classes, use --task classify")),
             (Some(_), Quantities::All { first, .. }) => Err(anyhow!(
-                "the target `{}`: {first}; write numbers alone, without units; --decimal . or --decimal , reads grouped thousands; if the \
-                 cells are names of classes, say --task classify",
+                "the target `{}`: {first}; write only numbers, without units; --decimal . or --decimal , reads grouped thousands; if the \
+                 cells are names of classes, use --task classify",
                 self.name
             )),
             (Some(_), _) => Ok((Task::Classify, "is not numeric")),
@@ -324,7 +327,7 @@ impl Target {
         }
     }
 
-    /// The error for commas that are decimal marks or separate thousands.
+    /// Returns the error for commas that can be decimal marks or thousands separators.
     fn doubt(&self) -> anyhow::Error {
         let doubt = self.marks.doubt().unwrap_or_default();
         anyhow!(
@@ -334,10 +337,10 @@ impl Target {
         )
     }
 
-    /// The task that was asked for; else the target decides, and it is said.
+    /// Returns the requested task. Otherwise the target decides, and a note says so.
     ///
     /// # Errors
-    /// As [`Target::guess_task`].
+    /// The errors of [`Target::guess_task`].
     pub fn settle(&self, asked: Option<Task>) -> Result<Task> {
         if let Some(task) = asked {
             return Ok(task);
@@ -347,13 +350,13 @@ impl Target {
         Ok(task)
     }
 
-    /// The target for that task.
+    /// Returns the target for a task.
     ///
     /// # Errors
-    /// Text in regression; one class only.
+    /// There is text in regression, or only one class.
     pub fn learn(mut self, task: Task) -> Result<Learnt> {
         match (task, self.first_text.take()) {
-            (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, say --task classify")),
+            (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, use --task classify")),
             (Task::Regress, None) if self.marks.doubt().is_some() => Err(self.doubt()),
             (Task::Regress, None) => Ok(Learnt::Real(self.numbers().collect())),
             (Task::Classify, None) if !self.has_codes() && self.marks.doubt().is_none() => {
@@ -382,7 +385,7 @@ impl Target {
         }
     }
 
-    /// The cells that are numbers, minus zero as zero.
+    /// Returns the cells that are numbers, with minus zero as zero.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
         self.cells.iter().filter_map(|cell| match cell {
             TargetCell::Number(value) | TargetCell::Comma(value, _) => Some(*value),
@@ -391,12 +394,12 @@ impl Target {
         })
     }
 
-    /// Whether a spelling tells classes apart that are the same number: then all are texts.
+    /// True if classes of equal value differ by their spelling. Then all names are texts.
     fn has_codes(&self) -> bool {
         self.cells.iter().any(|cell| matches!(cell, TargetCell::Code(_)))
     }
 
-    /// Places of the cells in `texts`; beside texts, a number is the text of it.
+    /// Returns the index of each cell in `texts`. Numbers become texts.
     fn all_as_texts(&mut self) -> Vec<usize> {
         let cells = std::mem::take(&mut self.cells);
         cells
@@ -416,14 +419,15 @@ impl Target {
     }
 }
 
-/// The classes of a target whose cells come and go: each of its different ones is kept, and numbered as it comes.
+/// Collects the classes of a target that is read in blocks. Each distinct cell is kept and numbered in order of
+/// appearance.
 pub(crate) struct Classes {
-    /// One cell of each.
+    /// One cell of each distinct value.
     target: Target,
     places: HashMap<Key, usize>,
 }
 
-/// What tells a cell from others.
+/// Value by which cells are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Number(u64),
@@ -435,20 +439,20 @@ impl Classes {
         Classes { target: Target::new(name, false), places: HashMap::new() }
     }
 
-    /// Name of the target.
+    /// Returns the name of the target.
     pub fn name(&self) -> &str {
         &self.target.name
     }
 
-    /// Different cells so far.
+    /// Returns the number of distinct cells so far.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The numbers of the cells of `block`, `[B]`.
+    /// Returns the numbers of the cells of `block`, `[B]`.
     pub fn see(&mut self, block: &Target) -> Vec<usize> {
         self.target.marks = block.marks;
-        // Booleans are so all over, or one text tells that they are not.
+        // Booleans are classes only if all cells are booleans; otherwise their texts are.
         let booleans = block.booleans == block.len();
         let mut number = |cell: &TargetCell| {
             let key = match cell {
@@ -474,10 +478,10 @@ impl Classes {
         block.cells.iter().map(&mut number).collect()
     }
 
-    /// The class of each number, and the names of the classes, sorted.
+    /// Returns the class of each number, and the sorted names of the classes.
     ///
     /// # Errors
-    /// One class only.
+    /// There is only one class.
     pub fn settle(mut self) -> Result<(Vec<usize>, Vec<Label>)> {
         if self.target.cells.iter().any(|cell| matches!(cell, TargetCell::Text(_))) {
             self.target.first_text = Some(anyhow!("text"));
@@ -489,16 +493,16 @@ impl Classes {
     }
 }
 
-/// Several targets, each of numbers, [N, K].
+/// Returns several numeric targets, [N, K].
 ///
 /// # Errors
-/// Text in one of them.
+/// A target contains text.
 pub(crate) fn outputs(targets: Vec<Target>) -> Result<Array2<f64>> {
     let rows = targets.first().map_or(0, Target::len);
     let mut values = Array2::zeros((rows, targets.len()));
     for (mut column, mut target) in values.columns_mut().into_iter().zip(targets) {
         if let Some(problem) = target.first_text.take() {
-            return Err(anyhow!("{problem}; of several targets each has to be numeric"));
+            return Err(anyhow!("{problem}; if there are several targets, all must be numeric"));
         }
         column.iter_mut().zip(target.numbers()).for_each(|(to, value)| *to = value);
     }
@@ -512,7 +516,8 @@ fn check_finite(table: &Table, column: usize, value: f64) -> Result<()> {
     }
 }
 
-/// A class named by a number: a whole one if 64-bit floating point tells it from its neighbours.
+/// Returns the label of a class named by a number. It is a whole number if 64-bit floating point distinguishes it from
+/// its neighbours.
 fn number(value: f64) -> Label {
     if value.fract() == 0.0 && value.abs() < 9e15 { Label::Integer(value as i64) } else { Label::Number(value) }
 }

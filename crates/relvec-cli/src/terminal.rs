@@ -1,5 +1,5 @@
-//! Words for people: how much is said, how wide and in which colours. What stands in tables and models does not get to
-//! command their terminal.
+//! Messages for people: how many, how wide and in which colours. Texts from tables and models are escaped, so that they
+//! cannot control the terminal.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-/// Text is not wider, even on a wider terminal: long lines are hard to read.
+/// Most columns of text, also on a wider terminal, since long lines are hard to read.
 pub(crate) const WIDEST: usize = 100;
-/// Columns of a terminal whose width is not known, and of tables that no terminal shows.
+/// Columns of a terminal of unknown width, and of tables that are not printed on a terminal.
 const USUAL: usize = 80;
-/// Notes and warnings wait so long for the first line of a result. Those of a longer fit come at once: it may be watched.
+/// Time for which notes and warnings wait for the first line of a result. A longer fit prints them at once, since it
+/// may be watched.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// When words are coloured.
+/// When messages are coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Colour {
     /// On a terminal, unless `NO_COLOR` is set
@@ -27,25 +28,25 @@ pub(crate) enum Colour {
     Never,
 }
 
-/// How much is said.
+/// How much is printed on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 pub(crate) enum Level {
     /// Warnings and errors.
     Quiet,
     #[default]
     Usual,
-    /// Iterations and reasons as well.
+    /// Also iterations and reasons.
     Verbose,
 }
 
-/// Where words go.
+/// Output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
     Stderr,
 }
 
-/// What the arguments say of words.
+/// Settings of messages from the arguments.
 struct State {
     level: Level,
     colour: Colour,
@@ -54,12 +55,12 @@ struct State {
 
 static STATE: Mutex<State> = Mutex::new(State { level: Level::Usual, colour: Colour::Auto, held: None });
 
-/// Runs `change` on the state, which a panic elsewhere leaves as it is.
+/// Runs `change` on the state, also after a panic of another thread.
 fn with<T>(change: impl FnOnce(&mut State) -> T) -> T {
     change(&mut STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Sets what the arguments say; nothing is held.
+/// Applies the settings from the arguments, with no messages waiting.
 pub(crate) fn set(level: Level, colour: Colour) {
     with(|state| *state = State { level, colour, held: None });
 }
@@ -72,13 +73,13 @@ pub(crate) fn is_quiet() -> bool {
     with(|state| state.level == Level::Quiet)
 }
 
-/// Whether a live line can be shown.
+/// True if a live line can be shown.
 pub(crate) fn is_live() -> bool {
     io::stderr().is_terminal() && !is_quiet() && !is_verbose()
 }
 
-/// From now on notes and warnings wait for [`release`], a second at most: the result is to come first. Those that wait already
-/// go on to.
+/// Makes notes and warnings wait for [`release`], at most a second, so that the result comes first. Waiting messages
+/// continue to wait.
 pub(crate) fn hold() {
     with(|state| {
         let lines = state.held.take().map_or(vec![], |(_, lines)| lines);
@@ -86,27 +87,27 @@ pub(crate) fn hold() {
     });
 }
 
-/// Whether anything waits.
+/// True if messages are waiting.
 pub(crate) fn is_held() -> bool {
     with(|state| state.held.as_ref().is_some_and(|(_, lines)| !lines.is_empty()))
 }
 
-/// Prints what waits: warnings, then notes.
+/// Prints the waiting messages: warnings, then notes.
 pub(crate) fn release() {
     let mut held = with(|state| state.held.take()).map_or(vec![], |(_, lines)| lines);
     held.sort_by_key(|line| line.starts_with("note:"));
     held.iter().for_each(|line| print(line));
 }
 
-/// Prints a note with `--verbose`: a reason for what the result shows.
+/// Prints a note only with `--verbose`: a reason for a result.
 pub(crate) fn explain(words: &str) {
     if is_verbose() {
         tell(&format!("note: {words}\n"));
     }
 }
 
-/// Prints words on stderr. Nobody need read them: a closed pipe ends no work. The first word of a line says what it is:
-/// `error:`, `warning:` or `note:`; without one it is a part of a result.
+/// Prints a message on stderr. A closed pipe is ignored. The first word gives its kind: `error:`, `warning:` or
+/// `note:`; a message without one is part of a result.
 pub(crate) fn tell(words: &str) {
     let urgent = words.starts_with("error:") || words.starts_with("warning:");
     if is_quiet() && !urgent {
@@ -140,7 +141,7 @@ fn print(words: &str) {
     let _ = io::stderr().lock().write_all(labelled(&text).as_bytes());
 }
 
-/// The first word of a message in its colour.
+/// Returns a message with its first word in colour.
 fn labelled(text: &str) -> Cow<'_, str> {
     for (label, code) in [("error:", "1;31"), ("warning:", "1;33"), ("note:", "36")] {
         if let Some(rest) = text.strip_prefix(label) {
@@ -150,19 +151,19 @@ fn labelled(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// The first line of a result: bold, if the stream has colours.
+/// Returns the first line of a result, bold if the stream has colours.
 pub(crate) fn headline(text: &str, stream: Stream) -> String {
     style(&paragraph(text, stream), "1", stream) + "\n"
 }
 
-/// A paragraph, broken into lines: as wide as tables on stdout, on stderr if it has a width.
+/// Returns a paragraph broken into lines, as wide as tables on stdout, and as wide as stderr if that has a width.
 pub(crate) fn paragraph(text: &str, stream: Stream) -> String {
     let text = name(text);
     let width = if stream == Stream::Stdout { Some(table_width(stream)) } else { width(stream) };
     width.map_or_else(|| text.to_string(), |width| wrap(&text, width, 2))
 }
 
-/// Prints what is laid out, escaped and coloured already on stderr.
+/// Prints a text on stderr that is already laid out, escaped and coloured.
 pub(crate) fn show(text: &str) {
     if !is_quiet() {
         let _ = io::stderr().lock().write_all(text.as_bytes());
@@ -186,14 +187,15 @@ fn has_colours(stream: Stream) -> bool {
         Colour::Never => false,
         Colour::Auto => {
             let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-            // An old console of Windows prints the codes; the newer one sets this.
+            // An old Windows console prints the codes; the newer one sets this variable.
             let able = if cfg!(windows) { set("WT_SESSION") } else { std::env::var_os("TERM").is_none_or(|term| term != "dumb") };
             able && !set("NO_COLOR") && is_terminal(stream)
         }
     }
 }
 
-/// Columns for text: of a terminal, or what COLUMNS says; `None` elsewhere, where a message is one line that can be searched.
+/// Returns the columns for text: those of the terminal, or COLUMNS. Returns `None` otherwise; a message is then one
+/// line that can be searched.
 pub(crate) fn width(stream: Stream) -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok()).filter(|columns| *columns > 0);
     let measured = || match stream {
@@ -204,24 +206,24 @@ pub(crate) fn width(stream: Stream) -> Option<usize> {
     Some(said.or_else(shown)?.min(WIDEST))
 }
 
-/// The sign before an error, with spaces: in ASCII if the locale has another encoding than UTF-8.
+/// Returns the sign before a standard error, with spaces. It is ASCII if the locale has another encoding than UTF-8.
 pub(crate) fn plus_minus() -> &'static str {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
     let utf8 = said.is_none_or(|value| value.to_string_lossy().to_lowercase().replace('-', "").ends_with("utf8"));
     if utf8 { " ± " } else { " +/- " }
 }
 
-/// Columns for a table.
+/// Returns the columns for a table.
 pub(crate) fn table_width(stream: Stream) -> usize {
     width(stream).unwrap_or(USUAL)
 }
 
-/// A text whose control characters, but for line breaks and tabs, are written as in Rust's strings.
+/// Returns a text with control characters, except line breaks and tabs, written as in Rust strings.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |c| c.is_control() && c != '\n' && c != '\t')
 }
 
-/// A name within a line, which no control character may end.
+/// Returns a name for use inside a line, with all control characters escaped.
 pub(crate) fn name(text: &str) -> Cow<'_, str> {
     escape(text, char::is_control)
 }
@@ -234,8 +236,9 @@ fn escape(text: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(one).collect())
 }
 
-/// The text, with line breaks between words so that lines have at most `width` characters; all but the first begin with
-/// `indent` spaces. A word that is longer stays whole, and so does a line that begins with a space, which is laid out already.
+/// Returns the text with line breaks between words, so that lines have at most `width` characters. All lines but the
+/// first begin with `indent` spaces. A longer word is not broken. A line that begins with a space is already laid out
+/// and not changed.
 pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
     let body = text.trim_end_matches('\n');
     if body.starts_with(' ') || body.chars().count() <= width {

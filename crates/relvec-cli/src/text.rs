@@ -1,8 +1,8 @@
-//! Numbers and lists as people read them. Files and JSON hold every digit; this is for the eye.
+//! Numbers and lists for people. Files and JSON contain all digits; these texts are rounded.
 
 use crate::terminal;
 
-/// `value` with `digits` significant digits, in exponent form where that is shorter to read.
+/// Returns `value` with `digits` significant digits, with an exponent if that is shorter to read.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
@@ -17,13 +17,13 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_string() } else { plain }
 }
 
-/// "1 row", "2 rows".
+/// Returns a text such as "1 row" or "2 rows".
 pub(crate) fn count(n: usize, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{n} {noun}{plural}")
 }
 
-/// A whole number, from 10,000 on with commas between groups of three digits.
+/// Returns a whole number, with commas between groups of three digits from 10,000 on.
 pub(crate) fn thousands(n: usize) -> String {
     let digits = n.to_string();
     if n < 10_000 {
@@ -33,7 +33,8 @@ pub(crate) fn thousands(n: usize) -> String {
     digits.char_indices().map(|(i, digit)| format!("{}{digit}", place(i))).collect()
 }
 
-/// "5 of 100 rows (5 %)"; no share where a count says as much: none, all, or of fewer than ten.
+/// Returns a text such as "5 of 100 rows (5 %)". The share is left out if the count is none, all, or out of fewer than
+/// ten.
 pub(crate) fn share(part: usize, all: usize, noun: &str) -> String {
     let percent = 100.0 * part as f64 / all as f64;
     let plural = if all == 1 { "" } else { "s" };
@@ -45,17 +46,17 @@ pub(crate) fn share(part: usize, all: usize, noun: &str) -> String {
     }
 }
 
-/// Joins names by commas, long ones cut; beyond `most`, says how many there are.
+/// Joins at most `most` names by commas, with long names cut. If there are more, their number follows.
 pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let shown = names.iter().take(most).map(|name| cut(&terminal::name(name.as_ref()))).collect::<Vec<_>>().join(", ");
     if names.len() > most { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
 }
 
-/// Characters of a text that are shown in a message: names in use are shorter, and a cell of a damaged table may hold a
-/// million.
+/// Most characters of a text in a message. Usual names are shorter, but a cell of a damaged table may contain a million
+/// characters.
 const TEXT_SHOWN: usize = 200;
 
-/// The beginning of a text that may be very long, for a message.
+/// Returns the beginning of a text that may be very long, for a message.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(TEXT_SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -63,8 +64,8 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
-/// Whether the spelling of a whole number says more than its `value`: 007 and 07 are other names than 7, as are two
-/// long ones that 64-bit floating point takes for one.
+/// True if the spelling of a whole number contains more than its `value`: 007 and 07 are other names than 7, and so are
+/// two long numbers that are equal in 64-bit floating point.
 pub(crate) fn is_code(text: &str, value: f64) -> bool {
     let digits = text.trim_start_matches(['+', '-']);
     digits.bytes().all(|b| b.is_ascii_digit()) && digits != value.abs().to_string()

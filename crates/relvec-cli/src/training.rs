@@ -1,4 +1,4 @@
-//! The table of a fit: which column does what, and its rows, some at a time or all.
+//! The table of a fit: the roles of its columns, and its rows, in blocks or all at once.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,32 +14,32 @@ use crate::table::{Cell, Table, positions};
 use crate::target::Target;
 use crate::text::{count, list, share};
 
-/// Features named in a message.
+/// Most features named in a message.
 const NAMES_SHOWN: usize = 10;
 
-/// What the columns are for; the rest are features.
+/// Roles of the columns. All other columns are features.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Roles<'a> {
     pub target: &'a str,
-    /// Targets beside that, which are to be predicted together with it.
+    /// Further targets, which the model predicts together with the first.
     pub further: &'a [String],
     pub weights: Option<&'a str>,
     pub known: Option<(Known, &'a str)>,
     pub drop: &'a [String],
-    /// Whether something asks for what only regression has, so that numbers are values.
+    /// True if an option is for regression only, so that numbers are values.
     pub values: bool,
-    /// How the table is read.
+    /// Options of reading the table.
     pub reading: &'a ReadArgs,
-    /// What becomes of missing cells; `None`: they are an error, unless the encoding has a rule.
+    /// Rule for missing cells. `None`: they are an error, unless the encoding has a rule.
     pub missing: Option<Missing>,
-    /// Features that hold categories, whatever their cells look like.
+    /// Features that hold categories, whatever their cells.
     pub categories: &'a [String],
-    /// How the columns become features, if that is settled.
+    /// Encoding of the columns, if it is known.
     pub encoding: Option<&'a Encoding>,
 }
 
 impl<'a> Roles<'a> {
-    /// All columns but the target are features.
+    /// Returns roles in which all columns except the target are features.
     pub fn of_target(target: &'a str, reading: &'a ReadArgs) -> Roles<'a> {
         Roles {
             target,
@@ -56,15 +56,16 @@ impl<'a> Roles<'a> {
     }
 }
 
-/// The error of a column of the table `name`: others may have problems too, which the fit has not come to.
+/// Adds advice to an error of a column: other columns of the table `name` may have problems that the fit has not
+/// reached.
 fn pointed(error: anyhow::Error, name: &str) -> anyhow::Error {
     anyhow!("{error:#}. relvec describe {} shows all columns", quoted(name.trim_matches('`')))
 }
 
-/// What to do about missing cells.
+/// Advice in the error for a missing cell.
 const ADVICE: &str = "--missing mean and --missing indicator fill them, --missing drop leaves these rows out";
 
-/// What a column says of each row beside its weight.
+/// Known quantity of each row, in addition to its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Noise,
@@ -72,10 +73,10 @@ pub(crate) enum Known {
 }
 
 impl Known {
-    /// What the columns --exposure and --noise-variance say of the rows of a table for `model`, and the name of the column.
+    /// Returns which known quantity of the rows a prediction by `model` uses, and the name of its column.
     ///
     /// # Errors
-    /// A model that has no use for them.
+    /// The model does not use this quantity.
     pub fn of<'a>(model: &Model, exposure: Option<&'a str>, noise: Option<&'a str>) -> Result<Option<(Known, &'a str)>> {
         match (exposure, noise) {
             (Some(_), _) if !model.is_of_counts() => bail!("--exposure is for models of counts (--likelihood poisson)"),
@@ -95,7 +96,7 @@ impl Known {
         }
     }
 
-    /// `targets` with the values of such a column, `[N]`.
+    /// Returns `targets` with the values of the column, `[N]`.
     pub fn with<'a>(self, targets: Targets<'a>, values: ArrayView1<'a, f64>) -> Targets<'a> {
         match self {
             Known::Noise => targets.with_noise_variance(values),
@@ -103,7 +104,7 @@ impl Known {
         }
     }
 
-    /// The value of the table's present row, which has to be positive.
+    /// Returns the value in the current row, which must be positive.
     pub fn read(self, table: &Table, column: usize) -> Result<f64> {
         let value = table.number(column)?;
         if !(value > 0.0) {
@@ -113,13 +114,13 @@ impl Known {
     }
 }
 
-/// An open table of which the columns' roles are settled.
+/// An open table with the roles of its columns.
 pub(crate) struct TrainingRows {
     table: Table,
     name: String,
-    /// Names of the features, or of their columns as long as no encoding is settled.
+    /// Names of the features, or of their columns as long as the encoding is not known.
     features: Vec<String>,
-    /// The places of their columns.
+    /// Indices of their columns.
     columns: Vec<usize>,
     cells: Cells,
     missing: Option<Missing>,
@@ -134,18 +135,18 @@ pub(crate) struct TrainingRows {
 
 /// How the cells of the feature columns are read.
 enum Cells {
-    /// Numbers as they are, categories as they were numbered, missing ones as NaN.
+    /// The encoding is being determined: numbers are unchanged, categories are numbers, missing cells are NaN.
     Learning(Columns),
-    /// Features, by an encoding that is settled.
+    /// Features by a known encoding.
     Known(Encoder),
 }
 
-/// Rows between two looks at the memory that they take.
+/// Rows between two checks of the memory.
 const ROWS_WATCHED: usize = 1 << 12;
 
-/// Some rows of it.
+/// A block of rows.
 pub(crate) struct Block {
-    /// Row after row, [B, D]; before an encoding is settled, cells of the columns instead of features.
+    /// Features in row order, [B, D]; cells of the columns as long as the encoding is not known.
     pub x: Vec<f64>,
     /// `[B]`.
     pub target: Target,
@@ -155,12 +156,12 @@ pub(crate) struct Block {
     pub weights: Option<Vec<f64>>,
     /// `[B]`, positive.
     pub known: Option<(Known, Vec<f64>)>,
-    /// Most bytes that the rows may take.
+    /// Memory limit of the rows, in bytes.
     limit: u64,
 }
 
 impl Block {
-    /// `targets` of its rows, with their weights and what is known of them.
+    /// Returns `targets` of these rows with their weights and known quantities.
     pub fn with_rest<'a>(&'a self, targets: Targets<'a>) -> Targets<'a> {
         let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(ArrayView1::from(w)));
         self.known.as_ref().map_or(targets, |(known, values)| known.with(targets, ArrayView1::from(values)))
@@ -173,7 +174,7 @@ pub(crate) struct TrainingTable {
     pub x: Array2<f64>,
     /// Names of the features, `[D]`.
     pub features: Vec<String>,
-    /// How the columns become the features; `None` if these are the columns as they are.
+    /// Encoding of the columns; `None` if the columns are the features.
     pub encoding: Option<Encoding>,
     /// `[N]`.
     pub target: Target,
@@ -186,7 +187,7 @@ pub(crate) struct TrainingTable {
 }
 
 impl Block {
-    /// Bytes that the rows take.
+    /// Returns the bytes of the rows.
     fn bytes(&self) -> u64 {
         let known = self.known.as_ref().map_or(0, |(_, values)| values.capacity());
         let numbers = self.x.capacity() + self.weights.as_ref().map_or(0, Vec::capacity) + known;
@@ -234,7 +235,7 @@ impl TrainingRows {
                 let known: HashSet<usize> = places.iter().copied().collect();
                 if let Some(column) = columns.iter().find(|column| !known.contains(column)) {
                     let name = &table.columns()[*column];
-                    bail!("the model does not know the column `{name}`; --drop {name} leaves it out");
+                    bail!("the model has no feature `{name}`; --drop {name} leaves it out");
                 }
                 (Cells::Known(encoder), encoding.features(), places)
             }
@@ -249,7 +250,7 @@ impl TrainingRows {
         Ok(TrainingRows { table, name, features, columns, cells, missing, dropped: 0, target, further, weights, known, values })
     }
 
-    /// Names of the features, `[D]`; before an encoding is settled, of their columns.
+    /// Returns the names of the features, `[D]`, or of their columns as long as the encoding is not known.
     pub fn features(&self) -> &[String] {
         &self.features
     }
@@ -259,18 +260,18 @@ impl TrainingRows {
         &self.table.columns()[self.target]
     }
 
-    /// Names of all targets if there are several; else none.
+    /// Returns the names of all targets if there are several; otherwise none.
     pub fn targets(&self) -> Vec<String> {
         let all = [self.target].into_iter().chain(self.further.iter().copied());
         if self.further.is_empty() { vec![] } else { all.map(|column| self.table.columns()[column].clone()).collect() }
     }
 
-    /// The table itself: how many rows there are, how far it has been read.
+    /// Returns the table, for its number of rows and the share that has been read.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// A block for these rows, empty yet.
+    /// Returns an empty block for these rows.
     pub fn block(&self) -> Block {
         let target = |column: usize| Target::new(&self.table.columns()[column], self.values);
         Block {
@@ -283,7 +284,7 @@ impl TrainingRows {
         }
     }
 
-    /// Replaces the rows of `block` by the next ones, `most` at most; `false` if there are none.
+    /// Replaces the rows of `block` by at most `most` next rows. Returns `false` if there are none.
     pub fn read(&mut self, block: &mut Block, most: usize) -> Result<bool> {
         self.read_unnamed(block, most).with_context(|| self.name.clone())
     }
@@ -333,7 +334,7 @@ impl TrainingRows {
         Ok(!block.target.is_empty())
     }
 
-    /// Adds the cells of the present row, or its features, to `out`; `false` if the row is to be left out.
+    /// Appends the cells of the current row, or its features, to `out`. Returns `false` if the row is to be left out.
     fn cells(&mut self, out: &mut Vec<f64>) -> Result<bool> {
         let missing = match &mut self.cells {
             Cells::Learning(columns) => columns.row(&self.table, out).map_err(|e| pointed(e, &self.name))?,
@@ -351,7 +352,7 @@ impl TrainingRows {
         }
     }
 
-    /// Passes over rows, `most` at most, beside those that are left out; how many there were.
+    /// Skips at most `most` rows, not counting rows that are left out. Returns the number of skipped rows.
     pub fn skip(&mut self, most: usize) -> Result<usize> {
         let mut out = vec![];
         let mut passed = 0;
@@ -363,7 +364,7 @@ impl TrainingRows {
         Ok(passed)
     }
 
-    /// Says what was done about rows of the table, once it has been read.
+    /// Prints the notes on the table after the last row.
     pub fn tell(&self, block: &Block) {
         let targets = std::iter::once(&block.target).chain(&block.further);
         for note in self.table.notes().into_iter().chain(targets.filter_map(Target::note)) {
@@ -374,11 +375,11 @@ impl TrainingRows {
         }
     }
 
-    /// How the columns become features, from all rows; `None` if they are columns of numbers and there is no rule for missing cells.
-    /// Reads no more than the first row if that settles it. `is_over`: whether there is no time to go on.
+    /// Determines the encoding from all rows. Returns `None` if all columns are numbers and there is no rule for
+    /// missing cells, which the first row decides. `is_over`: true if the time limit has passed.
     ///
     /// # Errors
-    /// A cell that no fit could use; too little time.
+    /// A fit could not use a cell, or the time limit has passed.
     pub fn survey(mut self, is_over: impl Fn() -> bool) -> Result<Option<Encoding>> {
         let name = self.name.clone();
         let mut block = self.block();
@@ -388,7 +389,7 @@ impl TrainingRows {
                 && self.missing.is_none()
                 && !columns.has_categories()
             {
-                // Without a rule there are no missing cells, and the first row says what every column is.
+                // Without a rule for missing cells the first row decides what every column is.
                 return Ok(None);
             }
             if is_over() {
@@ -408,10 +409,10 @@ impl TrainingRows {
         }
     }
 
-    /// All rows; `blank`: with NaN instead of the means that fill missing cells.
+    /// Reads all rows. `blank`: keep NaN instead of filling missing cells with means.
     ///
     /// # Errors
-    /// A cell that no fit could use; rows that take more than `limit` bytes.
+    /// A fit could not use a cell, or the rows take more than `limit` bytes.
     pub fn collect(mut self, limit: u64, blank: bool) -> Result<TrainingTable> {
         let mut block = Block { limit, ..self.block() };
         self.read(&mut block, usize::MAX)?;
@@ -448,17 +449,18 @@ impl TrainingRows {
     }
 }
 
-/// The table of landmarks at `path`: the columns named as `features`, or of an .npy file all, [L, D], as they are.
+/// Reads the table of landmarks at `path`: the columns named as `features`, or all columns of an .npy file, [L, D], in
+/// original units.
 pub(crate) fn landmarks(path: &Path, features: &[String], reading: &ReadArgs) -> Result<Array2<f64>> {
     let mut table = Table::open(path, reading)?;
     let limit = Rvm::default().memory_allowed();
     let mut read = || -> Result<Array2<f64>> {
         if table.is_counted() && table.columns().len() != features.len() {
-            // Without names, nothing says which of them are the features.
+            // Without names the columns of the features are unknown.
             let (found, expected) = (count(table.columns().len(), "column"), count(features.len(), "feature"));
-            bail!("found {found}, expected {expected} as of the table to learn from: {}", list(features, NAMES_SHOWN));
+            bail!("found {found}, expected {expected} as in the training table: {}", list(features, NAMES_SHOWN));
         }
-        let columns = positions(&table, features, "the table to learn from")?;
+        let columns = positions(&table, features, "the training table")?;
         table.only(&columns);
         let mut values = Vec::new();
         while table.advance()? {

@@ -1,19 +1,19 @@
-//! Folds of a table, and a choice among settings by them.
+//! Folds of a table, and a choice among settings by cross-validation.
 
 use anyhow::{Result, anyhow};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-/// One part of a table held out: the rows that are left to learn from, and the rows of the part; ascending.
+/// A held-out part of a table: ascending indices of the training rows and of the held-out rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fold {
     pub train: Vec<usize>,
     pub test: Vec<usize>,
 }
 
-/// `count` folds of `rows` rows, drawn at random; `labels`: each class is spread over the folds evenly. Equal rows are drawn
-/// as other rows are.
+/// Draws `count` folds of `rows` rows at random. With `labels` each class is spread evenly over the folds. Equal rows
+/// may be in different folds.
 pub(crate) fn folds(rows: usize, labels: Option<&[usize]>, count: usize, seed: u64) -> Vec<Fold> {
     let mut order: Vec<usize> = (0..rows).collect();
     order.shuffle(&mut Pcg64::seed_from_u64(seed));
@@ -29,11 +29,11 @@ pub(crate) fn folds(rows: usize, labels: Option<&[usize]>, count: usize, seed: u
     (0..count).map(fold).collect()
 }
 
-/// The place of the candidate with the least mean loss over the folds (the first of equals), and that loss. A candidate
-/// that cannot be fitted to a fold is out; `loss` is a sum over the rows held out.
+/// Returns the index of the candidate with the least mean loss over the folds, the first one if losses are equal, and
+/// that loss. `loss` is a sum over the held-out rows. A candidate that cannot be fitted to a fold is excluded.
 ///
 /// # Errors
-/// No candidate could be fitted: the first one's reason.
+/// No candidate could be fitted; the error is that of the first one.
 pub(crate) fn choose<C>(candidates: &[C], folds: &[Fold], loss: impl Fn(&C, &Fold) -> Result<f64>) -> Result<(usize, f64)> {
     let rows: usize = folds.iter().map(|fold| fold.test.len()).sum();
     let (mut best, mut reason): (Option<(usize, f64)>, _) = (None, None);

@@ -1,4 +1,4 @@
-//! The settings that are chosen among.
+//! Grid of settings for the inner cross-validation.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::failure::usage;
 use crate::text::significant;
 
-/// Values without `--grid`, the simplest model first: smooth, cheap errors, a wide tube.
+/// Values without `--grid`. The simplest model comes first: a smooth kernel, a low cost of errors, a wide tube.
 const GAMMA: [f64; 5] = [0.03, 0.1, 0.3, 1.0, 3.0];
 const C: [f64; 4] = [0.1, 1.0, 10.0, 100.0];
 const EPSILON: [f64; 2] = [0.2, 0.05];
@@ -14,15 +14,15 @@ const EPSILON: [f64; 2] = [0.2, 0.05];
 /// The values of each setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Grid {
-    /// In multiples of 1 / (features x variance) of the rows that are learned from.
+    /// In multiples of 1 / (features x variance) of the training rows.
     pub gamma: Vec<f64>,
-    /// In regression, of standard deviations of their target.
+    /// Cost; in regression in standard deviations of the target.
     pub c: Vec<f64>,
-    /// In standard deviations of their target.
+    /// Half width of the tube, in standard deviations of the target.
     pub epsilon: Vec<f64>,
 }
 
-/// One point of the grid; what a machine does not have is left out.
+/// One point of the grid. Settings that the model does not have are left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Point {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,10 +34,11 @@ pub(super) struct Point {
 }
 
 impl Grid {
-    /// From what `--grid` says, each NAME=V,V.
+    /// Reads the arguments of `--grid`, each NAME=V,V.
     ///
     /// # Errors
-    /// Of exit code 2: an unknown name, or one that comes twice; a value that is no number or out of range.
+    /// An unknown name, a name that is given twice, or a value that is not a number or out of range. The exit code is
+    /// 2.
     pub fn parse(arguments: &[String]) -> Result<Grid> {
         let mut given: [Option<Vec<f64>>; 3] = [None, None, None];
         for argument in arguments {
@@ -66,12 +67,12 @@ impl Grid {
         Ok(Grid { gamma: gamma.unwrap_or_else(|| GAMMA.to_vec()), c: c.unwrap_or_else(|| C.to_vec()), epsilon })
     }
 
-    /// The points for a relevance vector machine.
+    /// Returns the points for a relevance vector machine.
     pub fn of_rvm(&self, has_gamma: bool) -> Vec<Point> {
         self.gammas(has_gamma)
     }
 
-    /// The points for a support vector machine.
+    /// Returns the points for a support vector machine.
     pub fn of_svm(&self, has_gamma: bool, has_epsilon: bool) -> Vec<Point> {
         let epsilons: Vec<Option<f64>> = if has_epsilon { self.epsilon.iter().copied().map(Some).collect() } else { vec![None] };
         let with = |point: Point| {
@@ -90,7 +91,7 @@ impl Grid {
 }
 
 impl Point {
-    /// "gamma 0.3, c 10".
+    /// Returns a text such as "gamma 0.3, c 10".
     pub fn to_text(self) -> String {
         let named = [("gamma", self.gamma), ("c", self.c), ("epsilon", self.epsilon)];
         let shown = named.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", significant(value?, 4))));

@@ -1,4 +1,4 @@
-//! The machines of the table: how each is fitted to some rows, and measured on others.
+//! The compared models: how each is fitted to training rows and measured on test rows.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,26 +17,27 @@ use crate::metrics;
 use crate::settings::likelihood;
 use crate::target::Learnt;
 
-/// Most candidates of the variational scheme, an iteration of which takes a time that grows with their third power.
+/// Most candidates of the variational scheme. The time of one of its iterations grows with the third power of their
+/// number.
 pub(super) const MOST_VARIATIONAL: usize = 200;
-/// Nats of the bound by which its last iteration may rise: smaller by far than differences of rows to predict, and met
-/// ten to twenty times faster than the default of the scheme.
+/// Tolerance of the variational scheme, in nats of its bound. It is far below the differences between held-out rows,
+/// and it is reached 10 to 20 times faster than the default tolerance of the scheme.
 const VARIATIONAL_TOLERANCE: f64 = 1e-3;
-/// Probability of the intervals whose share of rows is a column of the table.
+/// Probability of the intervals whose coverage is a column of the table.
 const LEVEL: f64 = 0.95;
 
 /// Lower and upper ends of intervals, `[N]` each.
 type Interval = (Array1<f64>, Array1<f64>);
 
-/// Rows of a table.
+/// Features and target of rows of a table.
 pub(super) struct Data {
-    /// As they are, [N, D]; NaN where the means of the training rows are to stand.
+    /// Features in original units, [N, D]. Missing cells are NaN and are filled with the means of the training rows.
     pub x: Array2<f64>,
     pub target: Learnt,
 }
 
 impl Data {
-    /// Some of the rows.
+    /// Returns the data of some of the rows.
     pub fn part(&self, rows: &[usize]) -> Data {
         let target = match &self.target {
             Learnt::Real(values) => Learnt::Real(values.select(Axis(0), rows)),
@@ -47,8 +48,8 @@ impl Data {
         Data { x: self.x.select(Axis(0), rows), target }
     }
 
-    /// All rows in the order of their features, then of their targets: folds of them, and sums over them, do not depend on
-    /// the order of the table.
+    /// Returns all rows sorted by features, then by target, so that folds and sums do not depend on the order of the
+    /// table.
     pub fn in_order(self) -> Data {
         let target = |i: usize| match &self.target {
             Learnt::Real(values) => values[i],
@@ -76,7 +77,7 @@ impl Data {
     }
 }
 
-/// Means of the columns of `x`, [N, D], over the numbers that are there; 0 where there is none.
+/// Returns the means of the columns of `x`, [N, D], without missing cells. A column of missing cells has mean 0.
 fn means(x: &Array2<f64>) -> Array1<f64> {
     let mean = |column: ArrayView1<f64>| {
         let there = column.iter().filter(|v| !v.is_nan());
@@ -86,7 +87,7 @@ fn means(x: &Array2<f64>) -> Array1<f64> {
     x.axis_iter(Axis(1)).map(mean).collect()
 }
 
-/// `x`, [N, D], with the means where there is no number.
+/// Returns `x`, [N, D], with missing cells filled with the means.
 fn filled<'a>(x: &'a Array2<f64>, means: &Array1<f64>) -> Cow<'a, Array2<f64>> {
     if !x.iter().any(|v| v.is_nan()) {
         return Cow::Borrowed(x);
@@ -97,20 +98,20 @@ fn filled<'a>(x: &'a Array2<f64>, means: &Array1<f64>) -> Cow<'a, Array2<f64>> {
     Cow::Owned(own)
 }
 
-/// A machine of the table.
+/// A model of the table of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
-    /// Search, gamma by cross-validation.
+    /// Relevance vector machine by the search, gamma chosen by cross-validation.
     Rvm,
-    /// Search, gamma by the evidence.
+    /// Relevance vector machine by the search, gamma learned by the evidence.
     RvmEvidence,
-    /// Variational, with the gamma of [`Row::Rvm`].
+    /// Variational scheme with the gamma of [`Row::Rvm`].
     Vrvm,
     Svm,
 }
 
 impl Row {
-    /// The rows of the machines asked for, each once.
+    /// Returns the rows of the requested models, each once.
     pub fn of(machines: &[Compared], kernel: &Kernel) -> Vec<Row> {
         let mut rows = Vec::new();
         for machine in machines {
@@ -135,27 +136,28 @@ impl Row {
     }
 }
 
-/// What all fits have in common.
+/// Settings and resources that all fits share.
 pub(super) struct Workshop {
     pub kernel: Kernel,
     pub standardize: bool,
     pub threads: Option<usize>,
     pub seed: u64,
-    /// Of our own: the global one belongs to whoever embeds this library.
+    /// Own thread pool: the global pool belongs to the program that embeds this library.
     pub pool: rayon::ThreadPool,
 }
 
-/// A machine that has been fitted.
+/// A fitted model.
 pub(super) struct Fitted {
     model: Model,
-    /// Of the features, `[D]`, which fill missing cells.
+    /// Means of the features, `[D]`, which fill missing cells.
     means: Array1<f64>,
     pub converged: bool,
     pub seconds: f64,
 }
 
 impl Workshop {
-    /// Fits a machine; `probability`: one that has probabilities if it classifies.
+    /// Fits a model. `probability`: a classifier gets probabilities, which a support vector machine needs a
+    /// cross-validation for.
     pub fn fit(&self, row: Row, point: Point, data: &Data, probability: bool) -> Result<Fitted> {
         let start = Instant::now();
         let means = means(&data.x);
@@ -195,7 +197,7 @@ impl Workshop {
 
     fn svm(&self, kernel: Kernel, point: Point, data: &Data, probability: bool) -> Svm {
         let (c, epsilon) = (point.c.unwrap_or(1.0), point.epsilon.unwrap_or(0.0));
-        // In units of the target, whose scale must not decide what they mean.
+        // Cost and tube are in units of the target's standard deviation, so that its unit has no effect.
         let unit = match &data.target {
             Learnt::Classes { .. } => 1.0,
             Learnt::Real(values) => Some(values.std(0.0)).filter(|sd| *sd > 0.0).unwrap_or(1.0),
@@ -209,7 +211,7 @@ impl Workshop {
         Svm { tolerance: svm.tolerance * unit, ..svm }
     }
 
-    /// What the settings are chosen by: squared errors, or rows of another class than predicted, summed.
+    /// Returns the loss by which settings are chosen: the sum of squared errors, or the number of misclassified rows.
     pub fn loss(&self, fitted: &Fitted, test: &Data) -> Result<f64> {
         let x = filled(&test.x, &fitted.means);
         self.pool.install(|| match &test.target {
@@ -224,8 +226,8 @@ impl Workshop {
         })
     }
 
-    /// The task's measures on rows that the machine has not seen, in the order of the columns; `None` for what it does
-    /// not have. And the seconds that predicting them took.
+    /// Returns the measures on test rows, in the order of the columns, and the seconds that the predictions took. A
+    /// measure that the model does not have is `None`.
     pub fn measure(&self, fitted: &Fitted, test: &Data) -> Result<(Vec<Option<f64>>, f64)> {
         let own = filled(&test.x, &fitted.means);
         let (model, x) = (&fitted.model, own.view());
@@ -259,18 +261,19 @@ impl Workshop {
 }
 
 impl Fitted {
-    /// Kernels that the predictor needs.
+    /// Returns the number of kernels that a prediction evaluates.
     pub fn kernels(&self) -> usize {
         self.model.relevance.len()
     }
 }
 
-/// With what is of no use left out in the end, so that the kernels that are left can be counted.
+/// Returns the variational scheme that prunes weights at the end, so that the remaining kernels can be counted.
 fn variational() -> Inference {
     Variational { prune: true, tolerance: VARIATIONAL_TOLERANCE, ..Variational::default() }.into()
 }
 
-/// The measures of values, by their prediction and the ends of their intervals if there are any.
+/// Returns the measures of values from the true values and the predictions. Without intervals their measures are
+/// `None`.
 fn of_values(truth: &Array1<f64>, mean: &Array1<f64>, prediction: Option<(&Prediction, Interval)>) -> Vec<Option<f64>> {
     let (truth, mean) = (truth.to_vec(), mean.to_vec());
     let density = |p: &Prediction| metrics::negative_log_density(&truth, &mean, &p.variance().to_vec());
@@ -294,7 +297,7 @@ mod tests {
         Workshop { kernel: Rbf::default().into(), standardize: true, threads: Some(1), seed: 0, pool }
     }
 
-    /// Rows of features in very different units, and a target far from zero.
+    /// Rows with features in very different units and a target far from zero.
     fn data(unit: f64) -> Data {
         let x = Array2::from_shape_fn((30, 2), |(i, d)| ((i * (3 + 4 * d)) % 17) as f64 * [1.0, 1e4][d]);
         let t = x.outer_iter().map(|row| unit * (40.0 + row[0].sin() + 1e-4 * row[1])).collect();
@@ -305,7 +308,7 @@ mod tests {
     fn settings_are_in_units_of_the_rows_learnt_from() {
         let (rows, own) = (data(1.0), workshop());
         let fitted = own.fit(Row::Rvm, Point { gamma: Some(0.5), ..Point::default() }, &rows, true).unwrap();
-        // Two standardised features: half of 1 / (2 x 1).
+        // For two standardised features, gamma is half of 1 / (2 x 1).
         let Some(Kernel::Rbf(kernel)) = fitted.model.kernel() else { panic!("another kernel") };
         assert!(matches!(kernel.gamma, Gamma::Value(v) if (v - 0.25).abs() < 1e-12), "{kernel:?}");
 

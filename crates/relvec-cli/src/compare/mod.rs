@@ -1,7 +1,7 @@
-//! `relvec compare`: machines side by side, cross-validated on one table.
+//! `relvec compare`: models compared by cross-validation on one table.
 //!
-//! Every row is predicted once, by machines that have not seen it: neither their weights, nor the settings that were
-//! chosen (by folds within the rows learned from), nor the standardisation know of it.
+//! Every row is predicted once, by models that were fitted without it. Weights, settings (chosen by inner folds of the
+//! training rows) and standardisation all depend on the training rows of the fold only.
 
 mod grid;
 mod machines;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     };
     let rows = TrainingRows::open(&args.data, roles)?;
     let target = rows.target().to_string();
-    // The means that fill missing cells are those of the rows that a machine sees.
+    // Missing cells stay NaN here: each fit fills them with the means of its own training rows.
     let table = rows.collect(Rvm::default().memory_allowed(), true)?;
     let name = || format!("`{}`", args.data.display());
     let task = table.target.settle(args.task).with_context(name)?;
@@ -75,12 +75,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     }
 }
 
-/// Whether a grid is one of regression only.
+/// True if a grid is given for `epsilon`, which only regression has.
 fn asks_for_values(args: &CompareArgs) -> bool {
     args.grid.iter().any(|argument| argument.trim_start().starts_with("epsilon"))
 }
 
-/// What the arguments alone show wrong.
+/// Reports errors that the arguments show without the table.
 fn check(args: &CompareArgs, kernel: &Kernel) -> Result<()> {
     if args.drop.contains(&args.target) {
         return Err(usage(format!("--drop {}: this is the target", args.target)));
@@ -91,7 +91,7 @@ fn check(args: &CompareArgs, kernel: &Kernel) -> Result<()> {
             return Err(usage(format!("--grid {argument}: the kernel {} has no gamma", kernel.name())));
         }
         if name != "gamma" && !args.machines.contains(&Compared::Svm) {
-            return Err(usage(format!("--grid {argument}: that is of the svm, which is not among the machines")));
+            return Err(usage(format!("--grid {argument}: this is a parameter of the SVM, but --machines does not include svm")));
         }
         if name == "epsilon" && args.task == Some(Task::Classify) {
             return Err(usage(format!("--grid {argument}: epsilon is for --task regress")));
@@ -100,7 +100,7 @@ fn check(args: &CompareArgs, kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Whether every fold, and every fold within one, has rows (of each class, if there are classes) on both sides.
+/// Checks that every fold and every inner fold has rows on both sides; for classification, rows of each class.
 fn check_folds(args: &CompareArgs, data: &Data) -> Result<()> {
     let (smallest, name, least) = match &data.target {
         Learnt::Real(values) => (values.len(), "the table".to_string(), 2),
@@ -113,19 +113,19 @@ fn check_folds(args: &CompareArgs, data: &Data) -> Result<()> {
     let (cv, inner) = (args.cv, args.inner_cv);
     let left = smallest - smallest.div_ceil(cv).min(smallest);
     if smallest < cv {
-        bail!("{name} has {}, which is less than the {cv} folds; --cv N asks for fewer", count(smallest, "row"));
+        bail!("{name} has {}, which is less than the {cv} folds; choose fewer with --cv N", count(smallest, "row"));
     }
     if left < inner || left - left.div_ceil(inner) < least {
         bail!(
-            "{name} has {}, of which a fold leaves {left}: too few for {inner} folds within, by which settings are chosen; \
-             --cv N and --inner-cv N ask for others",
+            "{name} has {}, of which a fold leaves {left} for training: too few for the {inner} inner folds that choose settings; \
+             choose other numbers with --cv N and --inner-cv N",
             count(smallest, "row")
         );
     }
     Ok(())
 }
 
-/// Fits and measures all machines on all folds.
+/// Fits and measures all models on all folds.
 fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) -> Result<Vec<Line>> {
     let mut lines: Vec<Line> = Row::of(&args.machines, &workshop.kernel).into_iter().map(Line::new).collect();
     let all = tuning::folds(data.x.nrows(), data.labels(), args.cv, args.seed);
@@ -133,7 +133,7 @@ fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) ->
     for (k, fold) in all.iter().enumerate() {
         let (train, test) = (data.part(&fold.train), data.part(&fold.test));
         let inner = tuning::folds(train.x.nrows(), train.labels(), args.inner_cv, args.seed);
-        // The gamma of an RVM serves two machines.
+        // The gamma chosen for the search is also used for the variational scheme.
         let mut of_rvm: Option<Choice> = None;
         for line in &mut lines {
             let name = || format!("{}, fold {} of {}", line.row.name(), k + 1, args.cv);
@@ -158,14 +158,14 @@ fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) ->
     Ok(lines)
 }
 
-/// Settings, and how long it took to choose them.
+/// Chosen settings and the seconds that the choice took.
 #[derive(Debug, Clone, Copy, Default)]
 struct Choice {
     point: Point,
     seconds: f64,
 }
 
-/// The settings of the least error over folds within the rows learned from.
+/// Returns the settings with the least error over the inner folds of the training rows.
 fn choose(grid: &Grid, workshop: &Workshop, row: Row, train: &Data, inner: &[Fold]) -> Result<Choice> {
     let start = Instant::now();
     let has_gamma = workshop.kernel.gamma().is_some();

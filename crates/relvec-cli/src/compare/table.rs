@@ -1,4 +1,4 @@
-//! The table: means over folds, for the eye, as CSV and as JSON.
+//! The table of means over the folds, as text, CSV and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,20 +14,21 @@ use crate::layout;
 use crate::terminal::{self, Stream};
 use crate::text::{count, significant};
 
-/// Significant digits of what has no error beside it, and of errors.
+/// Significant digits of numbers without a standard error, and of standard errors.
 const DIGITS: usize = 4;
 const ERROR_DIGITS: usize = 2;
-/// Decimals beyond which powers of ten are shorter to read.
+/// Most decimals of a number with a standard error. Smaller errors are written with powers of ten, which are shorter to
+/// read.
 const MOST_DECIMALS: f64 = 5.0;
 
-/// A column of numbers: its key in CSV and JSON, its title for the eye, and what it is multiplied by there.
+/// A column of numbers: its key in CSV and JSON, and its title and factor in the text table.
 struct Column {
     key: &'static str,
     title: &'static str,
     times: f64,
-    /// Whether the standard error is shown.
+    /// True if the standard error is shown.
     error: bool,
-    /// Where the screen is narrow, columns are dropped, those of the highest rank first; those of rank 0 stay.
+    /// On a narrow screen the columns of the highest rank are dropped first. Columns of rank 0 are always shown.
     rank: usize,
 }
 
@@ -53,19 +54,19 @@ const OF_ALL: [Column; 4] = [
     column("fit_seconds", "fit, s", 1.0, false, 1),
     column("predict_seconds_per_row", "predict, us/row", 1e6, false, 5),
 ];
-/// Standard errors by which the mean difference of two machines must differ from 0 to be called a difference.
+/// Two models differ if their mean difference is more than this number of its standard errors from 0.
 const DIFFERENT: f64 = 2.0;
 
-/// One machine on all folds.
+/// One model on all folds.
 pub(super) struct Line {
     pub row: Row,
-    /// In the order of the columns, one list for each fold.
+    /// For each fold, the measures in the order of the columns.
     folds: Vec<Vec<Option<f64>>>,
     chosen: Vec<Point>,
     not_converged: usize,
 }
 
-/// What was compared, and how it went.
+/// The settings and the results of a comparison.
 pub(super) struct Comparison {
     pub data: String,
     pub target: String,
@@ -81,7 +82,7 @@ pub(super) struct Comparison {
     pub lines: Vec<Line>,
 }
 
-/// The JSON object; the order of the fields is that of the keys.
+/// The JSON object, with its keys in the order of the fields.
 #[derive(Serialize)]
 struct Json<'a> {
     data: &'a str,
@@ -101,15 +102,15 @@ struct Json<'a> {
 #[derive(Serialize)]
 struct JsonLine<'a> {
     machine: &'static str,
-    /// Fits that did not converge, of one for each fold.
+    /// Number of folds whose fit did not converge.
     not_converged: usize,
-    /// For each fold; the grid says in which units.
+    /// Chosen settings of each fold, in the units of the grid.
     chosen: &'a [Point],
-    /// `null` for what the machine does not have.
+    /// Measures by key; `null` if the model does not have the measure.
     measures: BTreeMap<&'static str, Option<Measure>>,
 }
 
-/// A number over the folds.
+/// Mean and standard error over the folds.
 #[derive(Serialize)]
 struct Measure {
     mean: f64,
@@ -122,7 +123,7 @@ impl Line {
         Line { row, folds: vec![], chosen: vec![], not_converged: 0 }
     }
 
-    /// Takes what a fold has shown; `measures` in the order of the task's columns.
+    /// Adds the results of a fold. `measures` are in the order of the task's columns.
     pub fn add(&mut self, choice: Choice, mut measures: Vec<Option<f64>>, fitted: &Fitted, predicting: f64) {
         measures.extend([fitted.kernels() as f64, choice.seconds, fitted.seconds, predicting].map(Some));
         self.folds.push(measures);
@@ -130,7 +131,7 @@ impl Line {
         self.not_converged += usize::from(!fitted.converged);
     }
 
-    /// A column; `None` where the machine does not have it.
+    /// Returns mean and standard error of a column, or `None` if the model does not have the measure.
     fn measure(&self, column: usize) -> Option<Measure> {
         let folds: Vec<f64> = self.folds.iter().map(|fold| fold[column]).collect::<Option<_>>()?;
         let n = folds.len() as f64;
@@ -146,7 +147,7 @@ impl Comparison {
         own.iter().chain(&OF_ALL)
     }
 
-    /// What was done, the table, what it shows, and what is to be known of its rows.
+    /// Returns the title, the table, the conclusion and the notes as text.
     pub fn to_text(&self) -> String {
         let mut columns = vec![layout::Column::text("model")];
         columns.extend(self.columns().map(|own| layout::Column::number(own.title, own.rank)));
@@ -169,13 +170,14 @@ impl Comparison {
         format!("{}\n{table}\n{}\n{notes}", terminal::headline(&self.title(), Stream::Stdout), self.conclusion())
     }
 
-    /// The line above the table.
+    /// Returns the line above the table.
     fn title(&self) -> String {
         let (rows, features) = (count(self.rows, "row"), count(self.features, "feature"));
         format!("{}-fold cross-validation: `{}` in {}, {rows}, {features}", self.cv, self.target, self.data)
     }
 
-    /// Whether the machine of the least error is better than the others, by the differences on the same folds.
+    /// Returns a sentence that says whether the best model differs from the others, by paired differences over the
+    /// folds.
     fn conclusion(&self) -> String {
         let what = if self.task == Task::Regress { "RMSE" } else { "error rate" };
         let folds = |line: &Line| line.measure(0).map(|own| (own.mean, own.folds));
@@ -195,7 +197,7 @@ impl Comparison {
             0 => format!("No difference in {what} exceeds two standard errors: these models are equally good on this table."),
             n if n == others.len() => format!("{} has the lowest {what}, by more than two standard errors.", best.0),
             _ => format!(
-                "{} has the lowest {what}; more than two standard errors worse: {}. The others are equally good.",
+                "{} has the lowest {what}. Worse by more than two standard errors: {}. The others are equally good.",
                 best.0,
                 worse.join(", ")
             ),
@@ -203,7 +205,7 @@ impl Comparison {
         terminal::paragraph(&text, Stream::Stdout) + "\n"
     }
 
-    /// `dropped`: columns that are not shown.
+    /// Returns the notes below the table. `dropped`: titles of the columns that are not shown.
     fn notes(&self, dropped: &[String]) -> String {
         let mut text = format!("Mean over folds{}its standard error. ", terminal::plus_minus());
         text += match self.task {
@@ -236,22 +238,22 @@ impl Comparison {
             let _ = writeln!(text, "Chosen by the least {error} of the inner folds: {}.", chosen.join("; "));
         }
         if has(Row::RvmEvidence) {
-            text += "rvm evidence: gamma is learned by the evidence, in the seconds of the fit.\n";
+            text += "rvm evidence: gamma is learned by the evidence; the seconds of the fit include this.\n";
         }
         let most = self.rows - self.rows / self.cv;
         if has(Row::Vrvm) && most > MOST_VARIATIONAL {
-            let _ = writeln!(text, "vrvm: {MOST_VARIATIONAL} rows at most are candidates.");
+            let _ = writeln!(text, "vrvm: at most {MOST_VARIATIONAL} rows are candidates.");
         }
         for line in self.lines.iter().filter(|line| line.not_converged > 0) {
             let _ = writeln!(text, "{}: {} of {} fits did not converge.", line.row.name(), line.not_converged, self.cv);
         }
         if !dropped.is_empty() {
-            let _ = writeln!(text, "Not shown for lack of width: {} (--format csv has all).", dropped.join("; "));
+            let _ = writeln!(text, "Not shown because the screen is too narrow: {} (--format csv has all).", dropped.join("; "));
         }
         text
     }
 
-    /// One line for each machine; empty cells for what it does not have.
+    /// Returns one CSV line for each model. Measures that the model does not have are empty cells.
     pub fn to_csv(&self) -> Result<String> {
         let mut writer = csv::Writer::from_writer(vec![]);
         let names = self.columns().flat_map(|column| [column.key.to_string(), format!("{}_standard_error", column.key)]);
@@ -297,7 +299,7 @@ impl Comparison {
     }
 }
 
-/// A number and its error, with as many decimals as the digits of the error ask for.
+/// Returns a number and its standard error, with as many decimals as [`ERROR_DIGITS`] of the error need.
 fn with_error(mean: f64, error: f64) -> String {
     let decimals = (ERROR_DIGITS - 1) as f64 - error.log10().floor();
     if error.is_finite() && decimals <= MOST_DECIMALS {

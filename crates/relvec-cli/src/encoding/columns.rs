@@ -1,4 +1,4 @@
-//! What the columns of a table are, learned row by row.
+//! Finds out row by row whether the columns of a table hold numbers or categories.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,58 +10,59 @@ use crate::failure::{quoted, usage};
 use crate::table::{Cell, Table};
 use crate::text::{count, cut, list};
 
-/// Most categories of a column, and the least rows that there have to be for each on average: with more,
-/// the cells are names or free text, which tell the rows apart and not what they have in common. Two categories are taken in any
-/// table: yes and no do not name a row. `--categories` lifts both limits.
+/// Most categories of a column, and least rows for each category on average. With more categories the cells are names
+/// or free text, which identify single rows. Two categories are accepted in any table, since yes and no do not identify
+/// a row. `--categories` lifts both limits.
 const MOST_CATEGORIES: usize = 50;
 const LEAST_ROWS: usize = 10;
-/// Most categories of a column that `--categories` names: each is a feature, and the time of a fit grows with their number.
+/// Most categories of a column that `--categories` names. Each category is a feature, and the time of a fit grows with
+/// their number.
 const MOST_NAMED: usize = 1000;
 
-/// What was learned of the feature columns so far.
+/// What the rows so far show of the feature columns.
 pub(crate) struct Columns {
     columns: Vec<Column>,
     missing: Option<Missing>,
-    /// Rows weighed.
+    /// Rows counted by [`Columns::weigh`].
     rows: usize,
 }
 
 struct Column {
     place: usize,
     name: String,
-    /// Whether it was said that it holds categories.
+    /// True if --categories names the column.
     named: bool,
     kind: Kind,
-    /// Missing cells of the rows weighed.
+    /// Missing cells in the counted rows.
     missing: usize,
-    /// Total weight of the rows whose cell is there, and the mean of their numbers.
+    /// Total weight of the counted rows without a missing cell, and the weighted mean of their numbers.
     weight: f64,
     mean: f64,
 }
 
 enum Kind {
-    /// There was no value yet.
+    /// No value has been read.
     Empty,
     Numbers,
     Categories(Categories),
 }
 
-/// Texts of a column, numbered as they come.
+/// Texts of a column, numbered in order of appearance.
 #[derive(Default)]
 struct Categories {
     numbers: HashMap<String, usize>,
-    /// Total weight and number of the rows of each.
+    /// Total weight and number of the rows of each text.
     weights: Vec<f64>,
     rows: Vec<usize>,
-    /// The first text and its row.
+    /// The first text, with its row.
     first: Option<(String, usize)>,
 }
 
 impl Columns {
-    /// The columns at `places`; those in `named` hold categories, whatever their cells look like.
+    /// Creates the state of the columns at `places`. The columns in `named` hold categories, whatever their cells.
     ///
     /// # Errors
-    /// A name that is no feature.
+    /// A name in `named` is not a feature.
     pub fn new(table: &Table, places: &[usize], named: &[String], missing: Option<Missing>) -> Result<Columns> {
         let column = |place: &usize| {
             let name = table.columns()[*place].clone();
@@ -76,11 +77,11 @@ impl Columns {
         Ok(Columns { columns, missing, rows: 0 })
     }
 
-    /// Adds the cells of the present row to `out`: numbers as they are, categories as they were numbered, missing ones as NaN.
-    /// Returns the place of the first column whose cell is missing.
+    /// Appends the cells of the current row to `out`: numbers unchanged, categories by their numbers, missing cells as
+    /// NaN. Returns the index of the first column whose cell is missing.
     ///
     /// # Errors
-    /// A cell that is neither a number nor a category, or of another kind than those above it.
+    /// A cell is neither a number nor a category, or of another kind than the cells above it.
     pub fn row(&mut self, table: &Table, out: &mut Vec<f64>) -> Result<Option<usize>> {
         let mut missing = None;
         for column in &mut self.columns {
@@ -93,7 +94,7 @@ impl Columns {
         Ok(missing)
     }
 
-    /// Counts a row that is learned from, as [`Columns::row`] gave it.
+    /// Counts a training row, given as the numbers from [`Columns::row`].
     pub fn weigh(&mut self, row: &[f64], weight: f64) {
         self.rows += 1;
         for (column, value) in self.columns.iter_mut().zip(row) {
@@ -107,22 +108,22 @@ impl Columns {
                     categories.weights[*value as usize] += weight;
                     categories.rows[*value as usize] += 1;
                 }
-                // A mean that is moved leaves the range of numbers only where they do.
+                // An updated mean overflows only if the numbers do.
                 _ if weight > 0.0 => column.mean += (value - column.mean) * (weight / column.weight),
                 _ => {}
             }
         }
     }
 
-    /// Whether a column holds categories.
+    /// True if a column holds categories.
     pub fn has_categories(&self) -> bool {
         self.columns.iter().any(|column| matches!(column.kind, Kind::Categories(_)))
     }
 
-    /// What was learned, when all rows have been weighed.
+    /// Returns the encoding after all rows have been counted.
     ///
     /// # Errors
-    /// A column of too many categories, or without a value; features of one name.
+    /// A column has too many categories or no value, or two features have the same name.
     pub fn settle(self) -> Result<Settled> {
         let mut ranks = vec![];
         let mut columns = vec![];
@@ -189,7 +190,7 @@ impl Column {
         }
     }
 
-    /// What the column holds, by its first value.
+    /// Returns the kind of the column from its first value.
     fn first(&self, table: &Table, cell: Cell) -> Result<Kind> {
         let name = quoted(&cut(&self.name));
         match cell {
@@ -204,7 +205,7 @@ impl Column {
                     TextKind::Number => Err(e),
                     TextKind::Date => Err(table.error(self.place, &dates(Some(text), &name))),
                     TextKind::Quantity => {
-                        Err(anyhow!("{e}. If the column holds names, --categories {name} says so; --drop {name} leaves it out"))
+                        Err(anyhow!("{e}. If the column holds names, use --categories {name}; --drop {name} leaves it out"))
                     }
                     TextKind::Name => Ok(Kind::Categories(Categories::default())),
                 },
@@ -213,19 +214,19 @@ impl Column {
         }
     }
 
-    /// The error for a text among numbers.
+    /// Returns the error for a text among numbers.
     fn mixed(&self, error: Error, text: &str) -> Error {
         let (name, text) = (quoted(&cut(&self.name)), quoted(&cut(text)));
         match self.weight > 0.0 {
             true => anyhow!(
-                "{error}. The cells above it are numbers: correct this one; or --na {text} if it means a missing value; or --categories \
+                "{error}. The cells above it are numbers. Correct this cell, or use --na {text} if it means a missing value, or --categories \
                  {name} if the column holds names"
             ),
             false => error,
         }
     }
 
-    /// The column, and for each number of a category its place among the sorted ones.
+    /// Returns the encoded column, and the rank of each category, by its number, among the sorted categories.
     fn settle(&self, rows: usize, missing: Option<Missing>, needed: bool) -> Result<(EncodedColumn, Vec<usize>)> {
         let name = self.name.clone();
         if needed && !(self.weight > 0.0) {
@@ -234,11 +235,11 @@ impl Column {
         let indicator = missing == Some(Missing::Indicator) && self.missing > 0;
         let Kind::Categories(categories) = &self.kind else {
             if needed && !self.mean.is_finite() {
-                bail!("column `{}`: its mean leaves the range of 64-bit numbers; rescale it", cut(&name));
+                bail!("column `{}`: its mean is beyond the range of 64-bit numbers; rescale the column", cut(&name));
             }
             return Ok((EncodedColumn { name, categories: vec![], indicator, means: vec![self.mean] }, vec![]));
         };
-        // A text whose rows were all left out is no category.
+        // A text that occurs only in rows that were left out is not a category.
         let mut sorted: Vec<(&String, usize)> =
             categories.numbers.iter().map(|(text, number)| (text, *number)).filter(|(_, k)| categories.rows[*k] > 0).collect();
         sorted.sort();
@@ -257,16 +258,16 @@ impl Column {
     }
 }
 
-/// What to do about a column of dates, of which one is `text`.
+/// Returns the problem and the advice for a column of dates, such as `text`.
 fn dates(text: Option<&str>, name: &str) -> String {
     let found = text.map_or("dates and times are".to_string(), |text| format!("`{}` is a date or a time, which is", cut(text)));
     format!(
-        "{found} no feature: --drop {name} leaves the column out; or make columns of numbers of it, such as days since the first \
+        "{found} no feature: --drop {name} leaves the column out; or replace it by columns of numbers, such as days since the first \
          date, the month, the hour"
     )
 }
 
-/// The error for a column of too many different texts in `rows` rows.
+/// Returns the error for a column of too many different texts in `rows` rows.
 fn too_many(name: &str, named: bool, categories: &Categories, found: &str, rows: usize) -> Error {
     let (name, option) = (cut(name), quoted(&cut(name)));
     let mut texts: Vec<&String> = categories.numbers.keys().collect();
@@ -276,24 +277,25 @@ fn too_many(name: &str, named: bool, categories: &Categories, found: &str, rows:
         true => format!("--categories takes at most {MOST_NAMED}: group them, or leave the column out with --drop {option}"),
         false => format!(
             "too many for categories, which are at most {MOST_CATEGORIES}, with {LEAST_ROWS} rows each on average: leave the column out \
-             with --drop {option}, group the texts, or take all with --categories {option}"
+             with --drop {option}, group the texts, or accept all with --categories {option}"
         ),
     };
     anyhow!("column `{name}` holds {found} different texts ({some}, ...) in {}: {rest}", count(rows, "row"))
 }
 
-/// What the columns of a table are.
+/// Result of reading the columns of a table.
 pub(crate) struct Settled {
-    /// `None` if they are complete columns of numbers, without a rule for others.
+    /// Encoding of the columns; `None` if all are columns of numbers without missing cells and no rule for missing
+    /// cells is given.
     pub encoding: Option<Encoding>,
-    /// Of each column the place of each category by its number.
+    /// For each column, the rank of each category by its number.
     ranks: Vec<Vec<usize>>,
-    /// What was read as what.
+    /// Notes on how columns were read.
     pub notes: Vec<String>,
 }
 
 impl Settled {
-    /// The features by `encoding`, [N, D] row after row, of rows as [`Columns::row`] gave them.
+    /// Returns the features by `encoding`, [N, D] in row order. `rows` are numbers from [`Columns::row`].
     pub fn encode(&self, encoding: &Encoding, rows: &[f64]) -> Vec<f64> {
         let mut out = Vec::with_capacity(rows.len() / encoding.columns.len().max(1) * encoding.width());
         for row in rows.chunks_exact(encoding.columns.len()) {

@@ -1,4 +1,4 @@
-//! The features of rows, by an encoding that is known.
+//! Encodes rows of a table as features.
 
 use anyhow::Result;
 use relvec::{EncodedCell, EncodedColumn, Encoding, Missing, Model};
@@ -8,34 +8,35 @@ use crate::failure::usage;
 use crate::table::{Cell, Table, positions};
 use crate::text::{cut, list, share};
 
-/// The features of the rows of a table, by an encoding that is known.
+/// Converts rows of a table to features by a known encoding.
 pub(crate) struct Encoder {
     columns: Vec<(usize, EncodedColumn)>,
-    /// What is done about missing cells.
+    /// Rule for missing cells.
     pub missing: Option<Missing>,
-    /// Whether categories that no training row has are taken for missing; `None` in a fit, which needs to know them.
+    /// True if categories that no training row has count as missing; `None` in a fit, which must know all categories.
     ignore_unknown: Option<bool>,
-    /// Rows with such categories, and rows with missing cells.
+    /// Rows with unknown categories, and rows with missing cells.
     unknown: usize,
     filled: usize,
 }
 
 impl Encoder {
-    /// `missing`: the rule, if it is another than that of the encoding.
+    /// Creates an encoder. `missing` replaces the rule of the encoding if it is given.
     ///
     /// # Errors
-    /// A table without one of the columns; a rule that the encoding does not serve.
+    /// The table lacks one of the columns, or the encoding does not support the rule.
     pub fn new(encoding: &Encoding, table: &Table, missing: Option<Missing>, ignore_unknown: Option<bool>) -> Result<Encoder> {
         let names: Vec<String> = encoding.columns.iter().map(|column| column.name.clone()).collect();
         let places = positions(table, &names, "the model")?;
         if missing == Some(Missing::Indicator) && encoding.missing != Some(Missing::Indicator) {
-            return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
+            return Err(usage("--missing indicator: the model was trained without it; use --missing mean or --missing drop"));
         }
         let columns = places.into_iter().zip(encoding.columns.iter().cloned()).collect();
         Ok(Encoder { columns, missing: missing.or(encoding.missing), ignore_unknown, unknown: 0, filled: 0 })
     }
 
-    /// The encoder of a model: without an encoding its features are the columns at `places`, as they are.
+    /// Creates the encoder of a model. If the model has no encoding, its features are the columns at `places`,
+    /// unchanged.
     pub fn of_model(
         model: &Model,
         table: &Table,
@@ -47,20 +48,20 @@ impl Encoder {
             return Encoder::new(encoding, table, missing, Some(ignore_unknown));
         }
         if missing == Some(Missing::Indicator) {
-            return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
+            return Err(usage("--missing indicator: the model was trained without it; use --missing mean or --missing drop"));
         }
         let means = match (missing, &model.scaling) {
-            // What standardises subtracts the mean of the training rows.
+            // The scaling contains the means of the training rows.
             (Some(Missing::Mean), Some(scaling)) => scaling.mean.clone(),
             (Some(Missing::Mean), None) => {
                 return Err(usage(
-                    "--missing mean: the model was trained with --no-standardize and has no means; take --missing drop",
+                    "--missing mean: the model was trained with --no-standardize and has no means; use --missing drop",
                 ));
             }
             _ => vec![0.0; model.n_features],
         };
         let column = |(place, mean): (usize, f64)| {
-            // A column of zeros for a feature that the table leaves out has no name, and none is needed.
+            // A column of zeros that stands for a feature missing from the table has no name and needs none.
             let name = table.columns().get(place).cloned().unwrap_or_default();
             (place, EncodedColumn { name, categories: vec![], indicator: false, means: vec![mean] })
         };
@@ -68,20 +69,20 @@ impl Encoder {
         Ok(Encoder { columns, missing, ignore_unknown: Some(ignore_unknown), unknown: 0, filled: 0 })
     }
 
-    /// The columns of the table, in their order.
+    /// Returns the indices of the columns in the table, in the order of the encoding.
     pub fn places(&self) -> Vec<usize> {
         self.columns.iter().map(|(place, _)| *place).collect()
     }
 
-    /// Features of a row.
+    /// Returns the number of features of a row.
     pub fn width(&self) -> usize {
         self.columns.iter().map(|(_, column)| column.width()).sum()
     }
 
-    /// Adds the features of the present row to `out`. Returns the place of the first column whose cell is missing.
+    /// Appends the features of the current row to `out`. Returns the index of the first column whose cell is missing.
     ///
     /// # Errors
-    /// A cell of another kind than its column's; an unknown category.
+    /// A cell is of another kind than its column, or a category is unknown.
     pub fn row(&mut self, table: &Table, out: &mut Vec<f64>) -> Result<Option<usize>> {
         let (mut missing, mut unknown) = (None, false);
         for (place, column) in &self.columns {
@@ -120,7 +121,7 @@ impl Encoder {
                     cut(&text),
                     list(&column.categories, NAMES_SHOWN),
                     match self.ignore_unknown {
-                        Some(_) => "--unknown ignore predicts such rows as if the cell said nothing",
+                        Some(_) => "--unknown ignore predicts such rows with the means of the column's features",
                         None => "Leave such rows out, or train a model on all rows",
                     }
                 );
@@ -129,8 +130,8 @@ impl Encoder {
         }
     }
 
-    /// What was done about rows with missing cells and unknown categories, of `rows` rows read in all, of which `dropped` were left
-    /// out; `left_out`: what that means to them.
+    /// Returns notes on rows with missing cells and unknown categories. `rows` were read in total, and `dropped` of
+    /// them were left out. `left_out` says what happens to these.
     pub fn notes(&self, rows: usize, dropped: usize, left_out: &str) -> Vec<String> {
         let filled = matches!(self.missing, Some(Missing::Mean | Missing::Indicator)) && self.filled > 0;
         let all = [

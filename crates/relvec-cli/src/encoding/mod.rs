@@ -1,7 +1,7 @@
-//! The feature columns of a table: what each holds is learned from the table of a fit, and applied to the tables of predictions.
+//! Feature columns of a table. The table of a fit determines how each column is encoded; tables of predictions follow.
 //!
-//! The first value of a column says whether it holds numbers or categories, and every other has to agree: nothing is guessed
-//! from the majority.
+//! The first value of a column decides whether it holds numbers or categories, and every other value must agree. The
+//! kind is not guessed from the majority.
 
 mod columns;
 mod encoder;
@@ -15,14 +15,14 @@ use crate::failure::quoted;
 use crate::table::{Cell, Table, is_date, quantity};
 use crate::text::{cut, list, share};
 
-/// Most bytes of a category: names are shorter, and longer texts are sentences.
+/// Most bytes of a category. Longer texts are sentences rather than names.
 const LONGEST: usize = 1000;
-/// Names shown of a list.
+/// Most names of a list that are shown.
 const NAMES_SHOWN: usize = 10;
-/// Categories shown of a column.
+/// Most categories of a column that are shown.
 const CATEGORIES_SHOWN: usize = 6;
 
-/// The columns that hold categories, in words; `None` if none does.
+/// Returns the columns that hold categories as text, or `None` if no column does.
 pub(crate) fn of_categories(encoding: &Encoding) -> Option<String> {
     let with = encoding.columns.iter().filter(|column| !column.categories.is_empty());
     let one = |column: &EncodedColumn| {
@@ -35,7 +35,7 @@ pub(crate) fn of_categories(encoding: &Encoding) -> Option<String> {
     (!each.is_empty()).then(|| list(&each, NAMES_SHOWN))
 }
 
-/// What a text is.
+/// Kinds of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Number,
@@ -56,7 +56,7 @@ impl TextKind {
     }
 }
 
-/// What the text is, with a decimal point for the decimal mark.
+/// Returns the kind of a text. Only the decimal point is accepted as decimal mark.
 pub(crate) fn kind_of_text(text: &str) -> TextKind {
     if text.parse::<f64>().is_ok() {
         TextKind::Number
@@ -69,7 +69,7 @@ pub(crate) fn kind_of_text(text: &str) -> TextKind {
     }
 }
 
-/// The text of a category; `first`: the first one of the column, if this is another.
+/// Returns the text of a category. `first`: the first text of the column with its row, if there is one.
 fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option<(String, usize)>) -> Result<String> {
     let text = match cell {
         Cell::Text(text) => text.to_string(),
@@ -77,7 +77,7 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
         Cell::Integer(value) => value.to_string(),
         Cell::Boolean(value) => value.to_string(),
         Cell::Missing => return Err(table.missing(place)),
-        Cell::Other(what) => return Err(table.error(place, &format!("{what} are no categories"))),
+        Cell::Other(what) => return Err(table.error(place, &format!("{what} cannot be categories"))),
     };
     let name = quoted(&cut(&table.columns()[place]));
     if let Some((other, row)) = first
@@ -86,8 +86,8 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
         && !matches!(cell, Cell::Boolean(_))
     {
         let problem = format!(
-            "`{}` is a number, and `{}` (row {row}) is not. --categories {name} takes the column for names; if it holds numbers, \
-             correct the text, or --na {} if it means a missing value",
+            "`{}` is a number, and `{}` (row {row}) is not. --categories {name} reads the column as names; if it holds numbers, \
+             correct the text, or use --na {} if it means a missing value",
             cut(&text),
             cut(other),
             quoted(&cut(other))
@@ -102,8 +102,8 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
     Ok(text)
 }
 
-/// The error for the missing cell of the present row at `place`, with a count of those below it in the columns at `places`; `advice`:
-/// what to do. Reads the table to its end.
+/// Returns the error for the missing cell of the current row in column `place`. It counts the missing cells of the
+/// columns `places` below, and reads the table to its end for that. `advice` says what to do.
 pub(crate) fn missing(table: &mut Table, place: usize, places: &[usize], advice: &str) -> Error {
     let cell = table.missing_cell(place);
     let first = table.error(place, &cell);
@@ -113,7 +113,7 @@ pub(crate) fn missing(table: &mut Table, place: usize, places: &[usize], advice:
         let before = counts.iter().sum::<usize>();
         places.iter().zip(&mut counts).for_each(|(place, count)| *count += usize::from(table.cell(*place) == Cell::Missing));
         rows += usize::from(counts.iter().sum::<usize>() > before);
-        // A damaged end is another matter: until there they are counted.
+        // An error further below ends the count; it is not reported here.
         if !matches!(table.advance(), Ok(true)) {
             break;
         }

@@ -10,30 +10,30 @@ use crate::decision::class_name;
 use crate::metrics::{self, Ranking};
 use crate::text::{cut, share};
 
-/// Pairs of classes that are named, the most frequent mistakes first.
+/// Most pairs of confused classes that are named, the most frequent first.
 const PAIRS: usize = 3;
 
-/// What is known and predicted of classes.
+/// True classes and predictions of rows.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     pub truth: Vec<usize>,
     pub predicted: Vec<usize>,
-    /// Log probabilities as the model has them, and by the prior of the decision, [N, K]; not of a support vector machine
-    /// without them.
+    /// Log probabilities by the model and by the prior of the decision rule, [N, K]; `None` for a support vector
+    /// machine without probabilities.
     pub log: Option<(Array2<f64>, Array2<f64>)>,
-    /// Values of the one function of two classes, where there are no probabilities.
+    /// Decision values, `[N]`, for two classes without probabilities.
     pub function: Option<Vec<f64>>,
     pub decided: Option<Decisions>,
 }
 
-/// Rows of one class that are taken for another.
+/// Rows of one class that are predicted as another class.
 pub(crate) struct Pair {
     pub truth: usize,
     pub predicted: usize,
     pub rows: usize,
 }
 
-/// The blocks of rows below each other, all of one width; `None` if there are none.
+/// Stacks blocks of rows of equal width, [B, K], to one array, [N, K]; `None` if there are none.
 pub(crate) fn joined(blocks: &[Array2<f64>]) -> Option<Array2<f64>> {
     let width = blocks.first()?.ncols();
     let values: Vec<f64> = blocks.iter().flatten().copied().collect();
@@ -42,7 +42,7 @@ pub(crate) fn joined(blocks: &[Array2<f64>]) -> Option<Array2<f64>> {
 
 impl Classes {
     pub fn measures(&self, decision: Option<&Decision>) -> Vec<Measure> {
-        // What predicts the shares of the classes among the scored rows, and the class of the largest.
+        // The constant prediction: the class shares of the scored rows, and the most frequent class.
         let n = self.truth.len() as f64;
         let mut sizes = vec![0usize; self.truth.iter().chain(&self.predicted).max().map_or(0, |k| k + 1)];
         self.truth.iter().for_each(|k| sizes[*k] += 1);
@@ -50,7 +50,7 @@ impl Classes {
         let largest = shares.iter().copied().fold(0.0, f64::max);
         let error = metrics::error_rate(&self.truth, &self.predicted);
         let name = match decision {
-            Some(decision) if decision.rejects() => "error rate, rejected rows too",
+            Some(decision) if decision.rejects() => "error rate incl. rejected rows",
             Some(_) => "error rate of the decisions",
             None => "error rate",
         };
@@ -93,15 +93,16 @@ impl Classes {
         out
     }
 
-    /// Rankings of the rows: by the second of two classes, or by each class there is both a row of and a row not of, with
-    /// its number.
+    /// Returns rankings of the rows with the number of their class: one by the second of two classes, or one by each
+    /// class. A class with no rows, or with all rows, has no ranking.
     pub fn rankings(&self) -> Vec<(usize, Ranking)> {
         let by = |k: usize, score: &[f64]| {
             let positive: Vec<bool> = self.truth.iter().map(|truth| *truth == k).collect();
             Ranking::new(&positive, score).map(|ranking| (k, ranking))
         };
         match (&self.log, &self.function) {
-            // A prior does not change the order, but digits are lost.
+            // The prior of the decision does not change the order, but would cost digits, so the probabilities of the
+            // model are used.
             (Some((log, _)), _) if log.ncols() == 2 => {
                 let odds: Vec<f64> = log.outer_iter().map(|row| row[1] - row[0]).collect();
                 by(1, &odds).into_iter().collect()
@@ -112,7 +113,7 @@ impl Classes {
         }
     }
 
-    /// Which classes are taken for which, the most frequent first, and the number of rows that are decided: not those rejected.
+    /// Returns the confused pairs of classes, the most frequent first, and the number of rows that are not rejected.
     pub fn confusions(&self) -> (Vec<Pair>, usize) {
         let rejected = |i: usize| self.decided.as_ref().is_some_and(|decided| decided.rejected[i]);
         let rows: Vec<usize> = (0..self.truth.len()).filter(|i| !rejected(*i)).collect();
@@ -126,7 +127,7 @@ impl Classes {
         (pairs, rows.len())
     }
 
-    /// How many rows are misclassified, and which classes are taken for which; rows that are rejected are not decided.
+    /// Returns a sentence on misclassified rows and confused classes. Rejected rows do not count.
     pub fn mistakes(&self, model: &Model) -> String {
         let (pairs, decided) = self.confusions();
         let wrong = pairs.iter().map(|pair| pair.rows).sum::<usize>();

@@ -1,4 +1,4 @@
-//! Measures of predictions beside those of a constant prediction, for `score` and for reports.
+//! Measures of predictions and of a constant prediction, for `score` and for reports.
 
 mod classes;
 mod values;
@@ -11,17 +11,18 @@ use crate::text::significant;
 /// Significant digits.
 const DIGITS: usize = 3;
 
-/// A number: its key in CSV and JSON, its name and unit for the eye.
+/// A measure: its key in CSV and JSON, its name and unit in text, and its values.
 pub(crate) struct Measure {
     pub key: &'static str,
     pub name: String,
-    /// In percent it is multiplied by 100.
+    /// Unit; a measure in % is multiplied by 100.
     pub unit: String,
-    /// `None` where the rows do not say: of one class only, or none that is kept.
+    /// Value of the model; `None` if the rows do not determine it, such as rows of one class, or no row that is not
+    /// rejected.
     pub value: Option<f64>,
-    /// The score of the constant prediction.
+    /// Value of the constant prediction.
     pub constant: Option<f64>,
-    /// Whether a lower number is better, or a higher; `None` where neither is.
+    /// True if lower values are better, false if higher ones are; `None` if neither is.
     lower: Option<bool>,
 }
 
@@ -31,32 +32,32 @@ pub(crate) fn measure(key: &'static str, name: &str, unit: &str, value: impl Int
 }
 
 impl Measure {
-    /// With the number of the constant prediction.
+    /// Returns the measure with the value of the constant prediction.
     pub fn beside(self, constant: f64) -> Measure {
         Measure { constant: Some(constant), ..self }
     }
 
-    /// A measure of which more is better.
+    /// Returns the measure marked as better if higher.
     pub fn higher(self) -> Measure {
         Measure { lower: Some(false), ..self }
     }
 
-    /// The model's number as text.
+    /// Returns the value of the model as text.
     pub fn own(&self) -> String {
         self.shown(self.value)
     }
 
-    /// The model's number with its unit behind it, unless that is one of the target.
+    /// Returns the value of the model with its unit, except if the unit is that of the target.
     pub fn with_unit(&self) -> String {
         if self.unit.contains('`') { self.own() } else { format!("{} {}", self.own(), self.unit) }
     }
 
-    /// The number of the constant prediction as text; empty if it has none.
+    /// Returns the value of the constant prediction as text; empty if there is none.
     pub fn of_constant(&self) -> String {
         self.constant.map_or(String::new(), |value| self.shown(Some(value)))
     }
 
-    /// Which numbers are better.
+    /// Returns which values are better, as text.
     pub fn better(&self) -> &'static str {
         match self.lower {
             Some(true) => "lower",

@@ -8,12 +8,12 @@ use crate::text::significant;
 
 /// Significant digits of a level in percent.
 const LEVEL_DIGITS: usize = 4;
-/// A coverage is worth a warning if it is so many standard errors of a binomial share from the level, which chance does not do,
-/// and so far from it, which matters.
+/// A warning of coverage needs both a difference from the level of this many standard errors of a binomial share, which
+/// chance does not explain, and a difference of at least this share, which matters in practice.
 const COVERAGE_ERRORS: f64 = 4.0;
 const COVERAGE_SHARE: f64 = 0.05;
 
-/// What is known and predicted of one target; the lists have one length, that of the rows, >= 1.
+/// True values and predictions of one target. The lists have one entry per row and at least one row.
 pub(crate) struct Values<'a> {
     /// Name of the target.
     pub target: &'a str,
@@ -21,12 +21,12 @@ pub(crate) struct Values<'a> {
     pub mean: &'a [f64],
     /// Log density of the true values, in nats; empty if the predictions have none.
     pub log_density: &'a [f64],
-    /// Probability of the interval, and the share of rows in it.
+    /// Probability of the interval, and share of rows inside.
     pub coverage: Option<(f64, f64)>,
 }
 
 impl Values<'_> {
-    /// The measures, beside those of the mean of these rows and of a normal distribution with their variance.
+    /// Returns the measures, with those of the mean of these rows and of a normal distribution with their variance.
     pub fn measures(&self) -> Vec<Measure> {
         let centre = vec![self.truth.iter().sum::<f64>() / self.truth.len() as f64; self.truth.len()];
         let spread = metrics::rmse(self.truth, &centre);
@@ -34,14 +34,15 @@ impl Values<'_> {
         if !self.log_density.is_empty() {
             let constant = metrics::negative_log_density(self.truth, &centre, &vec![spread * spread; self.truth.len()]);
             let own = self.density();
-            // Of rows of one value that distribution has no density.
+            // If all values are equal, the normal distribution has no density.
             out.push(if spread > 0.0 { own.beside(constant) } else { own });
         }
         out.extend(self.covers());
         out
     }
 
-    /// The measures of counts, beside those of the rate of all of them; the exposures, `[N]`, are 1 each if there are none.
+    /// Returns the measures of counts, with those of the common rate of all rows. `exposures`, `[N]`, is empty if all
+    /// are 1.
     pub fn of_counts(&self, exposures: &[f64]) -> Vec<Measure> {
         let n = self.truth.len() as f64;
         let total = if exposures.is_empty() { n } else { exposures.iter().sum() };
@@ -52,7 +53,7 @@ impl Values<'_> {
             self.truth.iter().zip(mean).map(one).sum::<f64>() / n
         };
         let mut out = self.errors(&constant);
-        // Counts that are all 0 have no constant rate with a finite logarithm.
+        // If all counts are 0, the logarithm of the constant rate is not finite.
         let mut add = |own: Measure, constant: f64| out.push(if rate > 0.0 { own.beside(constant) } else { own });
         add(measure("deviance", "Poisson deviance", "per row", deviance(self.mean)), deviance(&constant));
         let log = |(t, m): (&f64, &f64)| t * m.ln() - m - lgamma(t + 1.0);
@@ -61,7 +62,7 @@ impl Values<'_> {
         out
     }
 
-    /// RMSE and MAE, beside those of the predictions `constant`, one per row.
+    /// Returns RMSE and MAE, with those of the predictions `constant`, one per row.
     pub fn errors(&self, constant: &[f64]) -> Vec<Measure> {
         let unit = format!("units of `{}`", self.target);
         vec![
@@ -70,20 +71,21 @@ impl Values<'_> {
         ]
     }
 
-    /// The negative log density.
+    /// Returns the mean negative log density.
     pub fn density(&self) -> Measure {
         let mean = self.log_density.iter().sum::<f64>() / self.truth.len() as f64;
         measure("negative_log_density", "NLPD", "nats", -mean)
     }
 
-    /// The share of rows in the interval.
+    /// Returns the share of rows inside the interval.
     pub fn covers(&self) -> Option<Measure> {
         let (level, share) = self.coverage?;
         Some(measure("coverage", &format!("{} % interval covers", significant(100.0 * level, LEVEL_DIGITS)), "%", share))
     }
 }
 
-/// Whether the interval of probability `level` covers a share of `rows` that is far from it.
+/// True if the coverage of the interval with probability `level` differs from `level` by more than chance and in a way
+/// that matters.
 pub(crate) fn coverage_is_off(coverage: f64, level: f64, rows: usize) -> bool {
     let error = (level * (1.0 - level) / rows as f64).sqrt();
     (coverage - level).abs() > (COVERAGE_ERRORS * error).max(COVERAGE_SHARE)

@@ -11,22 +11,22 @@ use crate::measures::{Classes, Pair};
 use crate::metrics::{self, Ranking};
 use crate::text::{cut, share, thousands};
 
-/// Classes with curves of their own, and with a row and a column in the table of confusions; more are listed by pairs.
+/// Most classes with curves, most classes in the confusion matrix, and most pairs listed if there are more classes.
 const CLASSES_DRAWN: usize = 8;
 const CLASSES_CROSSED: usize = 15;
 const PAIRS: usize = 20;
-/// Classes of which the table of confusions has room beside another table.
+/// Most classes for which the confusion matrix fits beside another table.
 const CLASSES_BESIDE: usize = 4;
-/// Classes in the table of classes.
+/// Most classes in the table of classes.
 const CLASSES_LISTED: usize = 50;
-/// Points of a curve: more cannot be seen.
+/// Most points of a curve; more cannot be distinguished.
 const CURVE_POINTS: usize = 300;
 /// Bars of the histogram of probabilities.
 const BINS: usize = 20;
-/// Mistakes that are listed.
+/// Most mistakes that are listed.
 const MISTAKES: usize = 10;
 
-/// The sections, and what they warn of.
+/// Returns the sections on classes, with their warnings.
 pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
     let Found::Classes(classes) = &own.found else { return Sections::default() };
     let mut out = Sections::default();
@@ -63,7 +63,7 @@ pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
     if !figures.is_empty() {
         body += &format!("<div class=\"figures\">{figures}</div>\n");
     }
-    // Side by side where there is room for both.
+    // Tables stand side by side if there is room for both.
     let tables = [confusions(model, classes, &sizes), each_class(model, classes, &sizes), mistakes(model, classes, &own.rows)];
     match sizes.len() > CLASSES_BESIDE {
         true => body += &tables.concat(),
@@ -73,7 +73,7 @@ pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
     out
 }
 
-/// The name of class `k`.
+/// Returns the name of class `k`, cut if it is long.
 fn class(model: &Model, k: usize) -> String {
     cut(&class_name(model, k))
 }
@@ -92,7 +92,7 @@ fn note(own: &Classes) -> &'static str {
     }
 }
 
-/// ROC and precision against recall.
+/// Draws ROC curves and precision against recall.
 fn curves(model: &Model, own: &Classes, sizes: &[usize]) -> String {
     let mut rankings = own.rankings();
     if rankings.is_empty() {
@@ -130,7 +130,8 @@ fn curves(model: &Model, own: &Classes, sizes: &[usize]) -> String {
         + &recall.figure("Precision and recall", &format!("Average precision of {precision}.{few}"), &names)
 }
 
-/// Probabilities of predicted classes against the shares that are right, and how many rows have which.
+/// Draws the probabilities of predicted classes against the shares of correct rows, and a histogram of these
+/// probabilities.
 fn reliability(own: &Classes) -> String {
     let Some((_, log)) = &own.log else { return String::new() };
     let bins = metrics::reliability(&own.truth, log.view());
@@ -155,7 +156,7 @@ fn reliability(own: &Classes) -> String {
     plot.figure("Reliability", &caption, &[]) + &rows.figure("Probabilities", &second, &[])
 }
 
-/// Which classes are taken for which.
+/// Returns the table of confusions.
 fn confusions(model: &Model, own: &Classes, sizes: &[usize]) -> String {
     let names: Vec<String> = (0..sizes.len()).map(|k| class(model, k)).collect();
     let (pairs, _) = own.confusions();
@@ -209,7 +210,7 @@ fn each_class(model: &Model, own: &Classes, sizes: &[usize]) -> String {
     table(&caption, &head, &rows, &[0])
 }
 
-/// The mistakes of which the model was most certain.
+/// Returns the table of the mistakes with the highest predicted probability.
 fn mistakes(model: &Model, own: &Classes, rows: &[usize]) -> String {
     let Some((_, log)) = &own.log else { return String::new() };
     let mut wrong: Vec<usize> = (0..rows.len()).filter(|i| own.truth[*i] != own.predicted[*i]).collect();

@@ -1,4 +1,4 @@
-//! What a model predicts of the rows of a table, and what these rows are: all that a report draws and counts.
+//! Predictions for the rows of a table with the true values, the basis of all figures and numbers of a report.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use relvec::{Error, FittedBasis, Model, Moderation, Prediction, Result};
 use super::plot::thinned;
 use crate::measures::{Classes, joined};
 
-/// Probabilities of the intervals whose coverage is counted.
+/// Probabilities of the intervals whose coverage is computed.
 const LEVELS: [f64; 7] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
 
-/// Rows whose intervals of counts are counted, evenly spaced: 14 quantiles of a count take a millisecond or more, and 5,000 rows
-/// tell a coverage to 0.6 points.
+/// Most rows for the coverage of intervals of counts, evenly spaced in the table. 14 quantiles of a count take a
+/// millisecond or more, and 5,000 rows determine a coverage to 0.6 percentage points.
 const COUNTED: usize = 5000;
 
 /// The true values or classes of rows.
@@ -24,7 +24,7 @@ pub enum Truth<'a> {
     Classes(&'a [usize]),
 }
 
-/// The rows of a table, with what the model predicts of them.
+/// Rows of a table with their predictions.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     model: Cow<'a, Model>,
@@ -37,29 +37,29 @@ pub struct Evaluation<'a> {
     logs: Vec<Array2<f64>>,
 }
 
-/// What is known and predicted of all rows.
+/// True values and predictions of all rows.
 #[derive(Debug)]
 pub(super) enum Found {
     Values(Vec<Output>),
     Classes(Box<Classes>),
 }
 
-/// What is known and predicted of one target.
+/// True values and predictions of one target.
 #[derive(Debug)]
 pub(super) struct Output {
     /// The model of this target alone.
     pub model: Model,
-    /// Its place among those of the model.
+    /// Index of the target in the model.
     place: usize,
     pub truth: Vec<f64>,
     pub mean: Vec<f64>,
-    /// Standard deviations, of Student-t noise scales, of new values; empty for predictions without a distribution.
+    /// Standard deviations of new values (for Student-t noise: scales); empty if predictions have no distribution.
     pub std: Vec<f64>,
     pub log_density: Vec<f64>,
     pub bands: Vec<Band>,
-    /// Rows whose intervals are counted.
+    /// Rows whose intervals are evaluated.
     pub banded: usize,
-    /// Means and variances of the log rates of counts; else empty.
+    /// Means and variances of the log rates of counts; otherwise empty.
     log_rates: (Vec<f64>, Vec<f64>),
 }
 
@@ -67,17 +67,18 @@ pub(super) struct Output {
 #[derive(Debug, Clone)]
 pub(super) struct Band {
     pub level: f64,
-    /// Rows in them.
+    /// Rows inside their intervals.
     pub covered: usize,
-    /// Sum of their widths.
+    /// Sum of the widths of the intervals.
     pub widths: f64,
 }
 
 impl<'a> Evaluation<'a> {
-    /// Of no rows yet. `outputs`: the targets that are evaluated, by their places; a model of one target has one at place 0.
+    /// Creates an evaluation without rows. `outputs`: indices of the evaluated targets; a model of one target has index
+    /// 0.
     ///
     /// # Errors
-    /// An output that the model does not have.
+    /// The model does not have one of the outputs.
     pub fn new(model: &'a Model, outputs: &[usize]) -> Result<Evaluation<'a>> {
         let one = |place: &usize| {
             let names = Model { targets: vec![], ..model.output(*place)? };
@@ -98,7 +99,7 @@ impl<'a> Evaluation<'a> {
             None => Found::Values(outputs.iter().map(one).collect::<Result<_>>()?),
             Some(_) => Found::Classes(Box::default()),
         };
-        // Rows are values of the basis functions where the caller computes the kernel.
+        // If the caller computes the kernel, rows contain the values of the basis functions.
         let model = match model.expansion.basis {
             FittedBasis::External { .. } => Cow::Owned(model.on_basis()),
             _ => Cow::Borrowed(model),
@@ -106,21 +107,21 @@ impl<'a> Evaluation<'a> {
         Ok(Evaluation { model, rows: vec![], exposures: vec![], found, logs: vec![] })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no row yet.
+    /// True if there is no row yet.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Predicts the rows `x`, [B, D], whose numbers in the table are `rows`, `[B]`. `known`, `[B]`: exposures of counts, or noise
-    /// variances where the model was trained with those of its rows; empty if they are not known.
+    /// Predicts the rows `x`, [B, D], whose row numbers in the table are `rows`, `[B]`. `known`, `[B]`, contains
+    /// exposures of counts, or noise variances if the model was trained with them; it is empty if they are not known.
     ///
     /// # Errors
-    /// What the model's predictions refuse; counts that are negative or not whole; true values that are no finite numbers.
+    /// The model refuses to predict the rows, counts are negative or not whole, or true values are not finite.
     pub fn push(&mut self, x: ArrayView2<f64>, rows: &[usize], truth: Truth, known: &[f64]) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -158,7 +159,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Ends it after the last row.
+    /// Computes the coverage of counts after the last row.
     pub(super) fn finish(&mut self) -> Result<()> {
         match &mut self.found {
             Found::Values(outputs) => outputs.iter_mut().try_for_each(|output| output.band_counts(&self.exposures)),
@@ -170,8 +171,8 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Whether predictions say how far off they may be: not those of support vector machines, nor those of a model that was trained
-/// with the noise of each row where that of new rows is not known.
+/// True if predictions have a distribution. Support vector machines have none, and neither do models trained with known
+/// noise if the noise of the new rows is not known.
 fn has_distribution(model: &Model, known: bool) -> bool {
     model.posterior.is_some() && (known || model.noise_variance() != Some(0.0))
 }
@@ -201,7 +202,7 @@ impl Output {
         self.band(prediction, truth, known)
     }
 
-    /// Counts the intervals of rows.
+    /// Adds the coverage and widths of the intervals of rows.
     fn band(&mut self, prediction: &Prediction, truth: ArrayView1<f64>, known: Option<ArrayView1<f64>>) -> Result<()> {
         if self.bands.is_empty() {
             self.bands = LEVELS.map(|level| Band { level, covered: 0, widths: 0.0 }).to_vec();
@@ -217,7 +218,7 @@ impl Output {
         Ok(())
     }
 
-    /// Counts the intervals of some rows with counts.
+    /// Computes the coverage and widths of the intervals of counts, on at most [`COUNTED`] rows.
     fn band_counts(&mut self, exposures: &[f64]) -> Result<()> {
         let rows: Vec<usize> = thinned(&(0..self.log_rates.0.len()).collect::<Vec<_>>(), COUNTED);
         if rows.is_empty() {
@@ -234,7 +235,7 @@ impl Output {
         self.band(&prediction, truth.view(), known.as_ref().map(|known| known.view()))
     }
 
-    /// Share of rows in the interval of probability `level`.
+    /// Returns the probability `level` and the share of rows inside that interval.
     pub fn coverage(&self, level: f64) -> Option<(f64, f64)> {
         let band = self.bands.iter().find(|band| band.level == level)?;
         Some((level, band.covered as f64 / self.banded as f64))
@@ -256,7 +257,7 @@ fn predict_classes(
         logs.push(log);
         return Ok(());
     };
-    // Of a support vector machine votes decide, which sigmoids may disagree with.
+    // The class of a support vector machine is decided by votes, which can differ from the sigmoids.
     let function = model.decision_function(x)?;
     classes.predicted.extend(model.vote(&function)?);
     match margins.sigmoids.is_empty() {

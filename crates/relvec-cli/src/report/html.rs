@@ -1,15 +1,16 @@
-//! Pieces of HTML. Every text goes through [`text`]: names come from tables, and none may end an element or an attribute.
+//! Pieces of HTML. Every text passes [`text`], so that names from tables cannot end an element or an attribute.
 
 use std::borrow::Cow;
 
 use crate::terminal;
 
-/// Characters of a text that are shown: names in use are shorter, and a cell may hold a million.
+/// Most characters of a text. Usual names are shorter, but a cell may contain a million characters.
 const LONGEST: usize = 200;
-/// Characters of a value that is a list of names.
+/// Most characters of a value that is a list of names.
 const LONGEST_VALUE: usize = 2000;
 
-/// A text inside an element or an attribute in double quotes; control characters are written as in Rust's strings.
+/// Returns a text for an element or an attribute in double quotes, cut and escaped. Control characters are written as
+/// in Rust strings.
 pub(super) fn text(raw: &str) -> String {
     paragraph(&shortened(raw, LONGEST))
 }
@@ -21,7 +22,7 @@ fn shortened(raw: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns the text of our own sentences, whose names are short already, escaped and uncut.
+/// Returns the text of sentences of this program, escaped but not cut, since their names are already short.
 pub(super) fn paragraph(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in terminal::name(raw).chars() {
@@ -31,7 +32,7 @@ pub(super) fn paragraph(raw: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // What turns the direction of the text around it, and is not seen.
+            // Invisible characters that change the direction of the text around them.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out += &c.escape_unicode().to_string(),
             c => out.push(c),
         }
@@ -39,7 +40,8 @@ pub(super) fn paragraph(raw: &str) -> String {
     out
 }
 
-/// A table under a caption; the first cell of a row is its header. `words`: columns (counted from 0) aligned left.
+/// Returns a table under a caption. The first cell of a row is its header. `words`: columns, counted from 0, that are
+/// aligned left.
 pub(super) fn table(caption: &str, head: &[&str], rows: &[Vec<String>], words: &[usize]) -> String {
     let class = |k: usize| if words.contains(&k) { " class=\"w\"" } else { "" };
     let head: String =
@@ -51,14 +53,14 @@ pub(super) fn table(caption: &str, head: &[&str], rows: &[Vec<String>], words: &
     let body: String =
         rows.iter().map(|row| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>())).collect();
     let caption = paragraph(caption);
-    // A table that is too wide is scrolled, by the keyboard too; its caption is not.
+    // A table that is too wide can be scrolled, also by keyboard. Its caption is not scrolled.
     let scroll = format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">");
     format!(
         "<div class=\"table\"><p class=\"small\">{caption}</p>\n{scroll}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div></div>\n"
     )
 }
 
-/// A section under a heading; nothing if it is empty.
+/// Returns a section under a heading, or nothing if the body is empty.
 pub(super) fn section(id: &str, heading: &str, body: &str) -> String {
     if body.is_empty() {
         return String::new();
@@ -66,7 +68,7 @@ pub(super) fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{}</h2>\n{body}</section>\n", paragraph(heading))
 }
 
-/// Named values, such as settings.
+/// Returns a list of named values, such as settings.
 pub(super) fn list(pairs: &[(String, String)]) -> String {
     let one = |(name, value): &(String, String)| {
         format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(name), paragraph(&shortened(value, LONGEST_VALUE)))

@@ -1,4 +1,4 @@
-//! The sections of a report on the model: what was fitted, its features, its vectors, its search.
+//! The sections of a report on the model: the fit, its features, its vectors and its search.
 
 use relvec::{FittedBasis, Model};
 
@@ -11,23 +11,23 @@ use crate::summary::Summary;
 use crate::terminal::Stream;
 use crate::text::{count, cut, significant, thousands};
 
-/// Bars of the most relevant features, and lines of the table of features.
+/// Most bars of relevant features, and most lines of the table of features.
 const BARS: usize = 20;
 const FEATURES_LISTED: usize = 60;
-/// Features of a lesser share have no bar.
+/// Least share of a feature with a bar.
 const LEAST_SHARE: f64 = 5e-4;
-/// Vectors that are listed, with the weights of so many functions and so many features.
+/// Most vectors in the table, most functions with a column of weights, and most features with a column.
 const VECTORS: usize = 30;
 const FUNCTIONS: usize = 6;
 const FEATURES_OF_VECTORS: usize = 5;
 /// Significant digits of weights.
 const DIGITS: usize = 4;
-/// Points of the trace of the evidence.
+/// Most points of the trace of the evidence.
 const TRACE_POINTS: usize = 400;
-/// Shares of features that are closer are equal: they are sums of rounded numbers.
+/// Shares of features that differ by less are equal, since they are sums of rounded numbers.
 const SAME: f64 = 1e-9;
 
-/// Named values of the model, without the bars of the terminal.
+/// Returns named values of the model, without the bars of the terminal.
 pub(super) fn facts(model: &Model) -> Vec<(String, String)> {
     let mut lines = Lines::new(Stream::Stdout);
     contents::describe(model, &Summary::of(model, None, None), &mut lines);
@@ -50,7 +50,7 @@ pub(super) fn sections(model: &Model, context: &Context) -> String {
     out
 }
 
-/// What the rows of the expansion are called.
+/// Returns the heading for the centres of the model.
 fn heading(model: &Model) -> &'static str {
     match (model.margins.is_some(), model.process.is_some() || model.labels.is_some() || model.learned_centres) {
         (true, _) => "Support vectors",
@@ -63,7 +63,7 @@ fn name(model: &Model, d: usize) -> String {
     model.features.get(d).map_or_else(|| format!("feature {d}"), |name| cut(name))
 }
 
-/// The shares of the features, in their order; `None` if the model does not tell features from each other.
+/// Returns the shares of the features, in their order, or `None` if all are equal.
 fn relevance(model: &Model) -> Option<&[f64]> {
     let shares = model.feature_relevance.as_slice();
     let first = *shares.first()?;
@@ -71,7 +71,7 @@ fn relevance(model: &Model) -> Option<&[f64]> {
     (!one_width && !model.relevance.is_empty()).then_some(shares)
 }
 
-/// The features, the most relevant first.
+/// Returns the features, the most relevant first.
 fn by_relevance(model: &Model) -> Vec<usize> {
     let mut order: Vec<usize> = (0..model.n_features).collect();
     if let Some(shares) = relevance(model) {
@@ -101,7 +101,7 @@ fn features(model: &Model) -> String {
     } else if model.n_features > 1 && !matches!(model.expansion.basis, FittedBasis::Given {}) {
         out += "<p>All features share one kernel width, or the kernel has none: the model does not rank them.</p>\n";
     }
-    // One width of all features is a property of the kernel.
+    // A single width of all features is shown with the kernel, not per feature.
     let gamma = model.kernel().and_then(|kernel| kernel.gamma()).filter(|_| relevance(model).is_some());
     let scaling = model.scaling.as_ref();
     if gamma.is_none() && scaling.is_none() && model.features.is_empty() {
@@ -135,7 +135,7 @@ fn features(model: &Model) -> String {
     out + &table(format!("{width}{scaled}{more}").trim_start(), &head, &rows, &[0])
 }
 
-/// The rows of the expansion with their weights and their features.
+/// Returns the table of the centres with their weights and features.
 fn vectors(model: &Model) -> String {
     let m = model.relevance.len();
     if m == 0 {
@@ -151,10 +151,10 @@ fn vectors(model: &Model) -> String {
     let centres = match &model.expansion.basis {
         FittedBasis::Kernel { centres, .. } => Some(centres),
         FittedBasis::External { centres } => centres.as_ref(),
-        // Of features by the thousand none says much.
+        // Sparse rows have too many features to show.
         FittedBasis::Given {} | FittedBasis::Sparse { .. } => None,
     };
-    // Centres are stored after scaling.
+    // Centres are stored in scaled units.
     let value = |i: usize, d: usize| {
         let scaled = centres.map_or(f64::NAN, |centres| centres[[i, d]]);
         model.scaling.as_ref().map_or(scaled, |own| scaled * own.scale[d] + own.mean[d])
@@ -206,7 +206,7 @@ fn vectors(model: &Model) -> String {
     table(&format!("{what} {}", notes.join(" ")), &head, &rows, &[])
 }
 
-/// The log evidence by iteration.
+/// Draws the log evidence by iteration.
 fn trace(evidence: &[f64]) -> String {
     let points: Vec<(f64, f64)> =
         evidence.iter().enumerate().map(|(i, v)| ((i + 1) as f64, *v)).filter(|p| p.1.is_finite()).collect();

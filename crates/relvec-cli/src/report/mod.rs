@@ -1,4 +1,4 @@
-//! `relvec report`: a model and its predictions of a table on one page, for people who have neither.
+//! `relvec report`: describes a model and its predictions on one page that needs neither of them.
 
 mod classes;
 mod evaluation;
@@ -26,14 +26,14 @@ use crate::output;
 use crate::text::{list, share};
 use crate::training::Known;
 
-/// Names shown of a list.
+/// Most names of a list that are shown.
 const NAMES_SHOWN: usize = 10;
 
-/// The text of a report, an HTML page without scripts that needs no other file. `evaluation`: of the rows of a table; without it, or
-/// without rows, the report is on the model alone.
+/// Returns a report as an HTML page without scripts and without links to other files. Without an `evaluation`, or
+/// without rows in it, the report describes only the model.
 ///
 /// # Errors
-/// Counts whose intervals are beyond the range of numbers.
+/// The intervals of counts exceed the range of numbers.
 pub fn report_html(model: &Model, evaluation: Option<Evaluation>, context: &Context) -> relvec::Result<String> {
     let mut evaluation = evaluation.filter(|own| !own.is_empty());
     if let Some(own) = &mut evaluation {
@@ -63,12 +63,12 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
-/// The name of a file without its folder, which is nothing to whom the page is sent.
+/// Returns the name of a file without its folder, which means nothing to other readers of the page.
 fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The column of the target, if the table has it: several of a model of several targets.
+/// Returns the index and the column name of each target to evaluate.
 fn targets<'a>(args: &'a ReportArgs, model: &'a Model) -> Result<Vec<(usize, &'a str)>> {
     let asked = args.target.as_deref();
     if !model.has_several_outputs() {
@@ -85,7 +85,7 @@ fn targets<'a>(args: &'a ReportArgs, model: &'a Model) -> Result<Vec<(usize, &'a
     }
 }
 
-/// Predicts the rows of the table; `None` if it has none of the targets, which `notes` then say.
+/// Predicts the rows of the table. Returns `None` if the table has none of the targets; `notes` then say so.
 fn evaluate<'a>(args: &ReportArgs, path: &Path, model: &'a Model, notes: &mut Vec<String>) -> Result<Option<Evaluation<'a>>> {
     let known = Known::of(model, args.exposure.as_deref(), args.noise_variance.as_deref())?;
     let targets = targets(args, model)?;
@@ -100,7 +100,8 @@ fn evaluate<'a>(args: &ReportArgs, path: &Path, model: &'a Model, notes: &mut Ve
     let absent: Vec<&str> = targets.iter().zip(of_targets).filter(|(_, c)| missing(c)).map(|((_, name), _)| *name).collect();
     if targets.is_empty() {
         notes.push(
-            "the model does not say what its target is called, so the table is not used; --target NAME names the column.".into(),
+            "the model does not contain the name of its target, so the table is not used; name the column with --target NAME."
+                .into(),
         );
     } else if !absent.is_empty() {
         let names = list(&absent, NAMES_SHOWN);
@@ -150,8 +151,8 @@ fn evaluate<'a>(args: &ReportArgs, path: &Path, model: &'a Model, notes: &mut Ve
     }
     if known.is_none() && model.noise_variance() == Some(0.0) {
         notes.push(
-            "the model was trained with the known noise of each row, and that of these rows is not known: there are no intervals. \
-             --noise-variance NAME names its column."
+            "the model was trained with known noise variances, and those of these rows are not given: there are no intervals. \
+             Name their column with --noise-variance NAME."
                 .into(),
         );
     }

@@ -1,4 +1,4 @@
-//! The page: what was found first, then the predictions, then the model.
+//! The page of a report: the main results first, then the predictions, then the model.
 
 use relvec::{Model, Status};
 use serde::Deserialize;
@@ -13,33 +13,33 @@ use crate::text::{count, thousands};
 
 const STYLE: &str = include_str!("style.css");
 
-/// What a report says beside the model and its predictions.
+/// Information in a report beside the model and its predictions.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Context {
-    /// Name of the model: of its file, or of the estimator.
+    /// Name of the model file or of the estimator.
     pub model: String,
     /// Name of the table, if it has one.
     pub table: Option<String>,
-    /// Whether advice names parameters in Python; else it names options of the command.
+    /// True if advice names parameters in Python; otherwise it names options of the command.
     pub python: bool,
-    /// What is wrong with the fit; `None`: what the model file says.
+    /// Warnings on the fit; `None` for those that the model file contains.
     pub warnings: Option<Vec<String>>,
     /// Further remarks.
     pub notes: Vec<String>,
     /// Settings of the fit: names and values.
     pub settings: Vec<(String, String)>,
-    /// Log evidence of each iteration, in nats; empty if it is not known: model files do not have it.
+    /// Log evidence of each iteration, in nats; empty if unknown, since model files do not contain it.
     pub trace: Vec<f64>,
-    /// How long the fit took.
+    /// Duration of the fit in seconds.
     pub seconds: Option<f64>,
 }
 
-/// What a half of the report consists of.
+/// Content of one half of the report.
 #[derive(Default)]
 pub(super) struct Sections {
     pub html: String,
-    /// Sentences that say how good the predictions are.
+    /// Sentences on the quality of the predictions.
     pub verdict: Vec<String>,
     /// Names and values of the most important measures.
     pub measures: Vec<(String, String)>,
@@ -47,13 +47,13 @@ pub(super) struct Sections {
     pub notes: Vec<String>,
 }
 
-/// Targets whose verdict stands above everything.
+/// Most targets whose verdict is at the top of the page.
 pub(super) const VERDICTS: usize = 3;
-/// Measures above everything.
+/// Most measures at the top of the page.
 const TILES: usize = 4;
 
-/// The text of the report, an HTML page without scripts that needs no other file; `evaluation`: of the rows of a table, at least
-/// one.
+/// Returns the report as an HTML page without scripts and without links to other files. `evaluation` has at least one
+/// row.
 pub(super) fn page(model: &Model, evaluation: Option<&Evaluation>, context: &Context) -> String {
     let found = match evaluation {
         Some(own) if model.n_classes().is_some() => classes::sections(model, own),
@@ -69,8 +69,8 @@ pub(super) fn page(model: &Model, evaluation: Option<&Evaluation>, context: &Con
     {
         let rows = thousands(model.n_rows);
         notes.push(format!(
-            "the model was trained on {rows} rows too. If these are the same, the measures are those of rows that the model has seen, and \
-             too good: report on others."
+            "the model was trained on {rows} rows too. If these are the same rows, the measures are optimistic: use rows that were not \
+             used for training."
         ));
     }
     let headline = contents::headline(model);
@@ -80,7 +80,7 @@ pub(super) fn page(model: &Model, evaluation: Option<&Evaluation>, context: &Con
             let table = context.table.as_ref().map_or(String::new(), |name| format!(" of {name}"));
             format!("Evaluated on {} rows{table}.", thousands(own.len()))
         }
-        None => "Without a table of rows to predict: the report is on the model alone.".into(),
+        None => "No table of rows was given, so the report describes only the model.".into(),
     };
     let summary = found.verdict.iter().take(VERDICTS).map(|text| format!("<p>{}</p>\n", paragraph(text))).collect::<String>();
     let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -102,7 +102,7 @@ pub(super) fn page(model: &Model, evaluation: Option<&Evaluation>, context: &Con
     out + &format!("</main>\n<footer><p>Written by relvec {version}. Rows are counted from 0.</p></footer>\n</body>\n</html>\n")
 }
 
-/// What the model file says is wrong with the fit.
+/// Returns the warnings on the fit that the model file contains.
 fn of_model(model: &Model) -> Vec<String> {
     let mut out = vec![];
     if !matches!(model.status, Status::Converged) {
@@ -134,12 +134,12 @@ fn first_upper(text: &str) -> String {
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The numbers to look at first.
+/// Returns the most important numbers as tiles.
 fn tiles(model: &Model, measures: &[(String, String)]) -> String {
     let facts = machine::facts(model);
     let wanted = ["trained on", "relevance vectors", "support vectors", "centres", "noise", "log evidence", "log probability"];
     let own = wanted.iter().filter_map(|name| facts.iter().find(|(own, _)| own == name));
-    // Details are below.
+    // Tiles are brief; details follow below.
     let brief = |(name, value): &(String, String)| {
         let parts = if name == "trained on" { 2 } else { 1 };
         let shown = value.split("; ").next().unwrap_or(value).split(", ").take(if name == "noise" { usize::MAX } else { parts });
@@ -154,7 +154,7 @@ fn boxes(texts: &[String], class: &str, word: &str) -> String {
     texts.iter().map(|text| format!("<p class=\"{class}\"><strong>{word}:</strong> {}</p>\n", paragraph(text))).collect()
 }
 
-/// The measures as a table; `constant`: what the constant prediction is.
+/// Returns the measures as a table. `constant`: name of the constant prediction.
 pub(super) fn measures_table(measures: &[Measure], constant: &str) -> String {
     let row = |own: &Measure| vec![format!("{} ({})", own.name, own.unit), own.own(), own.of_constant(), own.better().into()];
     let rows: Vec<Vec<String>> = measures.iter().map(row).collect();

@@ -1,53 +1,53 @@
-//! Figures: points, lines and bars over two axes, as SVG that takes its colours from the page.
+//! Figures of points, lines and bars over two axes, as SVG with the colours of the page.
 
 use std::fmt::Write as _;
 
 use super::html::{paragraph, text};
 use crate::text::significant;
 
-/// Size of the drawing. The axes leave room for their labels; the page scales the whole to its column.
+/// Size of the drawing and margins for the labels of the axes. The page scales the whole figure to its column.
 const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 388.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 254.0;
-/// Intervals between the ticks of an axis, about.
+/// Approximate number of intervals between the ticks of an axis.
 const TICKS: f64 = 5.0;
-/// Share of the range that is left free at each end, so that no point lies on the frame.
+/// Share of the range that is free at each end, so that no point lies on the frame.
 const MARGIN: f64 = 0.03;
-/// Characters of a number beside an axis: longer ones are written with an exponent.
+/// Most characters of a number beside an axis. Longer numbers are written with an exponent.
 const TICK_WIDTH: usize = 5;
-/// Colours of the page; the further curves repeat them, dashed.
+/// Number of colours. Further curves repeat them with dashed lines.
 const COLOURS: usize = 6;
 
-/// Something drawn over the axes; coordinates are in the units of these.
+/// An element of a figure, with coordinates in the units of the axes.
 pub(super) enum Mark {
     /// Dots.
     Points(Vec<(f64, f64)>),
-    /// A line of a colour, by its number.
+    /// A line, with the number of its colour.
     Line(Vec<(f64, f64)>, usize),
-    /// A line with dots at its points, of the first colour.
+    /// A line with dots at its points, in the first colour.
     Dotted(Vec<(f64, f64)>),
-    /// What there would be under ideal circumstances, dashed and grey.
+    /// A line of ideal results, dashed and grey.
     Reference(Vec<(f64, f64)>),
     /// Bars from zero up: left end, right end, height.
     Bars(Vec<(f64, f64, f64)>),
 }
 
-/// A figure; `label` says to who does not see it what it shows.
+/// A figure. `label` describes it to readers who cannot see it.
 pub(super) struct Plot<'a> {
     pub label: &'a str,
     pub x: &'a str,
     pub y: &'a str,
-    /// Ends of the axes; of an axis without them those of the marks.
+    /// Ends of the axes; `None` for the range of the marks.
     pub x_range: Option<(f64, f64)>,
     pub y_range: Option<(f64, f64)>,
     pub marks: Vec<Mark>,
 }
 
 impl Plot<'_> {
-    /// The figure with its caption below, and the names of its lines, if there are several.
+    /// Returns the figure with its caption, and with the names of its lines if there are several.
     pub fn figure(&self, title: &str, caption: &str, names: &[String]) -> String {
         let several = names.iter().enumerate().filter(|_| names.len() > 1);
         let legend: String = several.map(|(k, name)| legend(k, name)).collect();
@@ -87,10 +87,10 @@ impl Plot<'_> {
     }
 }
 
-/// Characters of a label for which there is room along an axis.
+/// Most characters of a label along an axis.
 const LABEL: usize = 44;
 
-/// A label as long as its axis.
+/// Returns the label, cut to the length of the axis.
 fn short(label: &str) -> String {
     match label.char_indices().nth(LABEL) {
         Some((end, _)) => format!("{}...", &label[..end]),
@@ -168,10 +168,10 @@ impl Mark {
     }
 }
 
-/// More dots than these are drawn lighter, so that places where they crowd are seen.
+/// Number of dots above which they are drawn lighter, so that dense regions can be seen.
 const CROWD: usize = 300;
 
-/// An axis: its range, and the places of its ends in the drawing.
+/// An axis: its range in data units, and the positions of its ends in the drawing.
 struct Axis {
     low: f64,
     high: f64,
@@ -185,7 +185,8 @@ impl Axis {
         let (low, high) = range.unwrap_or_else(found);
         let (low, high) = match (low <= high, 0.5 * high - 0.5 * low < f64::MIN_POSITIVE) {
             (false, _) => (0.0, 1.0),
-            // A range of one value, or with too few digits to divide by, is widened in steps that numbers of its size can take.
+            // A range that is zero, or too small to be divided in floating point, is widened in proportion to its
+            // values.
             (_, true) => (low - 0.5 * low.abs().max(1.0), high + 0.5 * high.abs().max(1.0)),
             _ => (low, high),
         };
@@ -198,7 +199,7 @@ impl Axis {
         self.ends.0 + share.clamp(0.0, 1.0) * (self.ends.1 - self.ends.0)
     }
 
-    /// Multiples of 1, 2 or 5 times a power of ten inside the range, as text, and their places.
+    /// Returns ticks at multiples of 1, 2 or 5 times a power of ten, as text with their positions.
     fn ticks(&self) -> Vec<(String, f64)> {
         let rough = (self.high - self.low) / TICKS;
         let power = 10f64.powf(rough.log10().floor());
@@ -213,7 +214,7 @@ impl Axis {
         let plain: Vec<String> = values.iter().map(|v| format!("{:.decimals$}", v + 0.0)).collect();
         let wide = plain.iter().any(|label| label.trim_start_matches('-').len() > TICK_WIDTH);
         let label = |(value, plain): (&f64, String)| match wide {
-            // As many digits as tell neighbours apart.
+            // Uses as many digits as neighbouring ticks need to differ.
             true => {
                 let largest = self.low.abs().max(self.high.abs());
                 let digits = (largest / step).log10().floor().clamp(0.0, 14.0) as usize + 1;
@@ -225,7 +226,7 @@ impl Axis {
     }
 }
 
-/// A number with an exponent: 1.2e6.
+/// Returns a number with an exponent, such as 1.2e6.
 fn exponent(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();
@@ -239,12 +240,13 @@ fn exponent(value: f64, digits: usize) -> String {
     }
 }
 
-/// Horizontal bars with a name before and a number behind each, the longest first; `share`s of the longest.
+/// Draws horizontal bars, each with a name before and a number after it, the longest first. `share`s are relative to
+/// the longest.
 pub(super) fn bars(label: &str, rows: &[(String, f64, String)]) -> String {
     const STEP: f64 = 20.0;
     const NAMES: f64 = 150.0;
     const LONGEST: f64 = 180.0;
-    /// Characters of a name before a bar.
+    /// Most characters of a name before a bar.
     const NAME: usize = 22;
     let height = STEP * rows.len() as f64 + 4.0;
     let mut out = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n", paragraph(label));
@@ -262,7 +264,7 @@ pub(super) fn bars(label: &str, rows: &[(String, f64, String)]) -> String {
     out + "</svg>\n"
 }
 
-/// At most `most` of the points, evenly chosen, the ends among them.
+/// Returns at most `most` of the points, evenly chosen, including both ends.
 pub(super) fn thinned<T: Copy>(points: &[T], most: usize) -> Vec<T> {
     let n = points.len();
     if n <= most {
@@ -271,7 +273,8 @@ pub(super) fn thinned<T: Copy>(points: &[T], most: usize) -> Vec<T> {
     (0..most).map(|i| points[(i as u128 * (n - 1) as u128 / (most - 1) as u128) as usize]).collect()
 }
 
-/// Bars of a histogram over `bins` bins of equal width from `low` to `high`: rows in each; rows beyond are in the outer ones.
+/// Returns the bars of a histogram with `bins` bins of equal width from `low` to `high`. Values outside are counted in
+/// the outer bins.
 pub(super) fn histogram(values: impl Iterator<Item = f64>, (low, high): (f64, f64), bins: usize) -> Vec<(f64, f64, f64)> {
     let mut counts = vec![0usize; bins];
     let width = (0.5 * high - 0.5 * low) / bins as f64 * 2.0;
@@ -283,7 +286,7 @@ pub(super) fn histogram(values: impl Iterator<Item = f64>, (low, high): (f64, f6
     counts.iter().enumerate().map(|(i, count)| (end(i), end(i + 1), *count as f64)).collect()
 }
 
-/// A number for a sentence; a dash for what is none, such as a sum of infinite values of both signs.
+/// Returns a number for a sentence, or a dash for NaN, such as a sum of infinite values of both signs.
 pub(super) fn number(value: f64) -> String {
     if value.is_nan() { "-".into() } else { significant(value, 3) }
 }
@@ -306,7 +309,7 @@ mod tests {
         assert_eq!(axis(-1.0, 3.0).place(1.0), 50.0);
     }
 
-    /// Values at the ends of what numbers can be, and none at all, have axes and no NaN.
+    /// Extreme values, and no values at all, have axes without NaN.
     #[test]
     fn extreme_values_are_drawn_without_nan() {
         for points in [

@@ -10,19 +10,19 @@ use super::plot::{Mark, Plot, histogram, number, thinned};
 use crate::measures::{Measure, Values, coverage_is_off};
 use crate::text::{cut, share, thousands};
 
-/// Targets with figures; more have their measures.
+/// Most targets with figures. Further targets have only measures.
 const TARGETS_SHOWN: usize = 6;
-/// Rows drawn in all figures together, each twice: they are half of the largest file.
+/// Most rows drawn in all figures together. Each is drawn twice, and they are half of the largest file.
 const ROWS_DRAWN: usize = 3000;
-/// Bars of a histogram, and how many standard deviations it reaches to either side.
+/// Bars of a histogram, and its range on either side in standard deviations.
 const BINS: usize = 32;
 const REACH: f64 = 4.0;
-/// Rows of the largest residuals that are listed.
+/// Most rows listed with the largest residuals.
 const LARGEST: usize = 10;
-/// The interval whose coverage is among the measures.
+/// Probability of the interval whose coverage is a measure.
 const LEVEL: f64 = 0.95;
 
-/// The sections, and what they warn of.
+/// Returns the sections on values, with their warnings.
 pub(super) fn sections(model: &Model, own: &Evaluation, python: bool) -> Sections {
     let Found::Values(outputs) = &own.found else { return Sections::default() };
     let mut out = Sections::default();
@@ -37,7 +37,7 @@ pub(super) fn sections(model: &Model, own: &Evaluation, python: bool) -> Section
         out.measures.extend(shown.map(|own| (format!("{}{of}", own.name), own.with_unit())));
         warn(output, &measures, &target, python, &mut out.warnings);
         let constant = if model.is_of_counts() { "constant rate".to_string() } else { format!("mean of `{target}`") };
-        // Those on the first targets stand at the top.
+        // The verdicts on the first targets are at the top of the page.
         let mut body = if k < VERDICTS { String::new() } else { format!("<p>{}</p>\n", paragraph(&verdict)) };
         body += &measures_table(&measures, &constant);
         body += &format!("<p class=\"small\">{}</p>\n", paragraph(note(model, output)));
@@ -59,7 +59,7 @@ fn name(model: &Model, output: &Output) -> String {
     names.into_iter().flatten().next().map_or_else(|| "target".into(), |name| cut(name))
 }
 
-/// What the constant prediction and the measures are.
+/// Returns an explanation of the constant prediction and the measures.
 fn note(model: &Model, output: &Output) -> &'static str {
     if model.is_of_counts() {
         return "The constant rate is the counts of these rows over their exposures. The deviance is 2 (t ln(t / mean) - t + mean), averaged; \
@@ -74,14 +74,14 @@ fn note(model: &Model, output: &Output) -> &'static str {
     }
 }
 
-/// The measures beside those of a constant.
+/// Returns the measures with those of a constant prediction.
 fn measures(own: &Output, exposures: &[f64], target: &str) -> Vec<Measure> {
     let values =
         Values { target, truth: &own.truth, mean: &own.mean, log_density: &own.log_density, coverage: own.coverage(LEVEL) };
     if own.model.is_of_counts() { values.of_counts(exposures) } else { values.measures() }
 }
 
-/// What the numbers say, in a sentence or two.
+/// Returns one or two sentences on the measures.
 fn verdict(own: &Output, measures: &[Measure], target: &str) -> String {
     let rmse = &measures[0];
     let mut text = format!("RMSE {} ({})", rmse.own(), rmse.unit);
@@ -106,7 +106,7 @@ fn verdict(own: &Output, measures: &[Measure], target: &str) -> String {
 fn warn(own: &Output, measures: &[Measure], target: &str, python: bool, out: &mut Vec<String>) {
     if let Some((level, covered)) = own.coverage(LEVEL)
         && coverage_is_off(covered, level, own.banded)
-        // Intervals of counts have whole numbers for ends, and cover more.
+        // Intervals of counts end at whole numbers, so they cover more than their probability.
         && !(own.model.is_of_counts() && covered > level)
     {
         let rows = share((covered * own.banded as f64).round() as usize, own.banded, "row");
@@ -186,7 +186,7 @@ fn figures(own: &Output, target: &str, most: usize, counts: bool) -> String {
     out
 }
 
-/// How well predictions and values agree, in a sentence.
+/// Returns a sentence on the agreement of predictions and values.
 fn agreement(own: &Output) -> String {
     let n = own.truth.len() as f64;
     let centre = own.truth.iter().sum::<f64>() / n;
@@ -204,7 +204,7 @@ fn agreement(own: &Output) -> String {
     }
 }
 
-/// The histogram of residuals over their predicted standard deviations, or of residuals.
+/// Draws the histogram of residuals, divided by the predicted standard deviations if there are any.
 fn distribution(own: &Output, residuals: &[f64], counts: bool) -> String {
     let n = own.truth.len();
     if own.std.is_empty() {
@@ -261,7 +261,7 @@ fn coverage_figure(own: &Output, target: &str) -> String {
     plot.figure("Coverage of intervals", "Below the dashed line intervals are too narrow, above it too wide.", &[])
 }
 
-/// What share of the rows the intervals cover.
+/// Draws the coverage of the intervals.
 fn coverage(own: &Output, target: &str) -> String {
     if own.bands.is_empty() {
         return String::new();
@@ -297,7 +297,7 @@ fn coverage(own: &Output, target: &str) -> String {
     table(&caption, &head, &rows, &[])
 }
 
-/// The rows with the largest residuals.
+/// Returns the table of rows with the largest residuals.
 fn largest(own: &Output, rows: &[usize]) -> String {
     let size = |i: usize| {
         let residual = (own.truth[i] - own.mean[i]).abs();

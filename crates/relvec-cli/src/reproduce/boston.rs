@@ -1,4 +1,4 @@
-//! Boston housing: 481 rows to learn from, 25 to test on, many times.
+//! Boston housing: repeated random splits into 481 training rows and 25 test rows.
 
 use anyhow::Result;
 use rand::SeedableRng;
@@ -12,17 +12,17 @@ use super::set::{COUNTED, Machine, Set, Setting, loss, rbf, vectors, width_in_wo
 use crate::text::significant;
 
 const TRAIN_ROWS: usize = 481;
-/// Splits inside which widths and costs are chosen, once for all.
+/// Number of splits on which widths and costs are chosen for all repeats.
 const CHOSEN_ON: usize = 2;
 const WIDTHS: [f64; 6] = [0.003, 0.01, 0.02, 0.04, 0.08, 0.16];
 const SVR_COSTS: [f64; 4] = [3.0, 10.0, 30.0, 100.0];
 const SVR_TUBES: [f64; 3] = [0.03, 0.1, 0.2];
 /// Scales of x.x' in (gamma x.x' + 1)^3.
 const CUBIC_SCALES: [f64; 6] = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
-/// The bound creeps: nats an iteration at which a variational fit of 482 weights ends.
+/// Tolerance of a variational fit of 482 weights, in nats per iteration. The bound rises slowly.
 const BOUND_TOLERANCE: f64 = 1e-3;
 
-/// Tipping 2001.
+/// Reproduces the experiment of Tipping (2001).
 pub(super) fn gaussian(bench: &Bench) -> Result<Outcome> {
     let all = read(bench)?;
     let few = bench.repeats(CHOSEN_ON, 1);
@@ -52,7 +52,7 @@ pub(super) fn gaussian(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Bishop & Tipping 2000, table 2.
+/// Reproduces table 2 of Bishop and Tipping (2000).
 pub(super) fn cubic(bench: &Bench) -> Result<Outcome> {
     let all = read(bench)?;
     let few = bench.repeats(CHOSEN_ON, 1);
@@ -89,7 +89,7 @@ fn read(bench: &Bench) -> Result<Set> {
     Set::read(bench.folder()?, super::BOSTON[0], 0)
 }
 
-/// Training rows and test rows, at random.
+/// Splits the rows at random into training and test rows.
 fn split(all: &Set, seed: u64) -> (Set, Set) {
     let mut order: Vec<usize> = (0..all.t.len()).collect();
     order.shuffle(&mut Pcg64::seed_from_u64(seed));

@@ -16,26 +16,26 @@ use crate::text::significant;
 
 const MIXTURE_ROWS: usize = 200;
 const MIXTURE_TEST_ROWS: usize = 20_000;
-/// Seeds of test rows are far from those of training rows.
+/// Offset between the seeds of test rows and training rows, so that they never meet.
 const TEST_SEED: u64 = 1 << 40;
 const CHOSEN_ON: usize = 10;
-/// Around 1 / 0.5^2 = 4, the width that Tipping prints for Ripley's set, which is of the same kind.
+/// Widths around 1 / 0.5^2 = 4, the width that Tipping prints for Ripley's set, which is similar.
 const MIXTURE_WIDTHS: [f64; 7] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 const COSTS: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1000.0];
 const RIPLEY_WIDTH: f64 = 4.0;
-/// Rows of Ripley's 250 in a draw of few.
+/// Rows drawn from Ripley's 250 in the experiment with few rows.
 const RIPLEY_FEW: usize = 100;
 const PIMA_WIDTHS: [f64; 8] = [0.003, 0.006, 0.012, 0.02, 0.04, 0.08, 0.16, 0.32];
-/// 2 / 256, 256 being the features: our choice, for the paper prints none and a cross-validation would take hours.
+/// 2 / 256, for 256 features. The paper prints no width, and a cross-validation would take hours.
 const USPS_WIDTH: f64 = 1.0 / 128.0;
 const USPS_COST: f64 = 10.0;
-/// Seconds for all ten machines.
+/// Time limit for all ten models, in seconds.
 const USPS_TIME: f64 = 1500.0;
 const BOUND_TOLERANCE: f64 = 1e-4;
-/// Grid points of a figure, per axis.
+/// Grid points of a figure along each axis.
 const PLANE_POINTS: usize = 80;
 
-/// Tipping 1999, section 4.
+/// Reproduces section 4 of Tipping (1999).
 pub(super) fn mixture(bench: &Bench) -> Result<Outcome> {
     let draw = |k: usize| {
         let sample = Mixture::draw(MIXTURE_ROWS, bench.seed(k));
@@ -66,9 +66,8 @@ pub(super) fn mixture(bench: &Bench) -> Result<Outcome> {
         let column = |i: usize| found.iter().map(move |f| f[i]);
         let (less, fewer) = if is_rvm { (Aim::Error, Aim::Kernels) } else { (Aim::Shown, Aim::Shown) };
         let below = column(0).filter(|e| *e <= error).count();
-        let spread = format!(
-            "{note}; the best rule there is: {best:.2} %; the paper's is of one draw: {below} of ours are at or below it"
-        );
+        let spread =
+            format!("{note}; best possible rule: {best:.2} %; the paper has one draw: {below} of ours are at or below it");
         outcome.rows.push(Row::new(name, "error, %", error, less).values(column(0)).note(spread));
         outcome.rows.push(Row::new(name, "kernels", kernels, fewer).values(column(1)).note(note));
     }
@@ -84,7 +83,7 @@ pub(super) fn mixture(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Bishop & Tipping 2000, table 3.
+/// Reproduces table 3 of Bishop and Tipping (2000).
 pub(super) fn ripley(bench: &Bench) -> Result<Outcome> {
     let [train, test] = RIPLEY.map(|file| Set::read(bench.folder()?, file, 2));
     let (train, test) = (train?, test?);
@@ -107,7 +106,8 @@ pub(super) fn ripley(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Ripley's set with 100 of the rows, drawn many times: the paper's numbers of support vectors suggest so few rows.
+/// Fits Ripley's set with repeated draws of 100 rows. The paper's numbers of support vectors suggest that it used so
+/// few rows.
 fn few_of_ripley(bench: &Bench, train: &Set, test: &Set, outcome: &mut Outcome) -> Result<()> {
     let rvm = Machine::rvm(rbf(RIPLEY_WIDTH), 2).unscaled();
     let svm = Machine::svm(&Setting { gamma: RIPLEY_WIDTH, c: 1.0, epsilon: 0.0 }, train).unscaled();
@@ -137,7 +137,7 @@ fn few_of_ripley(bench: &Bench, train: &Set, test: &Set, outcome: &mut Outcome) 
     Ok(())
 }
 
-/// Tipping 1999, table 2; Bishop & Tipping 2000, table 4.
+/// Reproduces table 2 of Tipping (1999) and table 4 of Bishop and Tipping (2000).
 pub(super) fn pima(bench: &Bench) -> Result<Outcome> {
     let [train, test] = PIMA.map(|file| Set::read(bench.folder()?, file, 2));
     let (train, test) = (train?, test?);
@@ -146,7 +146,7 @@ pub(super) fn pima(bench: &Bench) -> Result<Outcome> {
     let setting = bench.choose(&sets, &Setting::grid(&PIMA_WIDTHS, &COSTS, &[0.0]), Machine::svm)?;
     let chosen = "by 5-fold cross-validation inside the training rows";
     let rvm = Machine::rvm(rbf(width.clone()), 2);
-    // The variational scheme has an evidence of its own to choose by; with --quick of the widths in the middle.
+    // The variational scheme chooses by its own lower bound. With --quick it tries only the middle widths.
     let tried = bench.repeats(PIMA_WIDTHS.len(), 2);
     let bounds = bench.repeat("lower bounds", tried, |k| {
         let width = PIMA_WIDTHS[(PIMA_WIDTHS.len() - tried) / 2 + k];
@@ -171,12 +171,12 @@ pub(super) fn pima(bench: &Bench) -> Result<Outcome> {
         let note = match name {
             "RVM" => format!("rbf, {} {chosen}", width_in_words(&width)),
             "SVM" => format!("rbf, {} {chosen}", setting.in_words(&train)),
-            _ => format!("rbf, gamma {}, of {tried} widths that of the highest lower bound", significant(best, 3)),
+            _ => format!("rbf, gamma {}, of {tried} widths the one with the highest lower bound", significant(best, 3)),
         };
         outcome.rows.push(Row::new(name, "errors of 332", errors, less).values([wrong]).spread(spread).note(note.clone()));
         outcome.rows.push(Row::new(name, "kernels", kernels, fewer).values([model.relevance.len() as f64]).note(note));
     }
-    let note = "the paper's Gaussian process; there is none here";
+    let note = "the paper's Gaussian process, which is not fitted here";
     outcome.rows.push(Row::new("GP", "errors of 332", 68.0, Aim::Shown).note(note));
     Ok(outcome)
 }
@@ -210,12 +210,12 @@ pub(super) fn usps(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Standard error of a share of `n` test rows.
+/// Returns the standard error of a share of `n` test rows.
 fn binomial(share: f64, n: usize) -> f64 {
     (share * (1.0 - share) / n as f64).sqrt()
 }
 
-/// What a panel shows of a classifier in the plane.
+/// Content of a panel for a classifier in the plane.
 pub(super) struct Drawn {
     points: Vec<(f64, f64)>,
     labels: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Friedman's three functions: 240 rows to learn from, 1,000 to test on.
+//! Friedman's three functions: 240 training rows and 1,000 test rows.
 
 use anyhow::Result;
 use ndarray::{Array1, s};
@@ -11,14 +11,14 @@ use crate::problems::Friedman;
 
 const ROWS: usize = 240;
 const TEST_ROWS: usize = 1000;
-/// Training sets inside which widths and costs are chosen, once for all repeats.
+/// Number of training sets on which widths and costs are chosen for all repeats.
 const CHOSEN_ON: usize = 5;
 const WIDTHS: [f64; 12] = [0.001, 0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.045, 0.07, 0.1, 0.2];
 const SVR_WIDTHS: [f64; 5] = [0.005, 0.01, 0.02, 0.04, 0.08];
 const SVR_COSTS: [f64; 4] = [1.0, 10.0, 100.0, 1000.0];
 const SVR_TUBES: [f64; 3] = [0.03, 0.1, 0.3];
 
-/// Errors and kernels that the paper prints.
+/// Errors and numbers of kernels printed in the paper.
 struct Printed {
     rvm: [f64; 2],
     svr: [f64; 2],
@@ -36,7 +36,7 @@ pub(super) fn three(bench: &Bench) -> Result<Outcome> {
     run(bench, Friedman::Three, &Printed { rvm: [0.0164, 11.5], svr: [0.0202, 106.5] })
 }
 
-/// Training rows, test rows, and the test rows' targets without noise.
+/// Draws training rows, test rows, and the targets of the test rows without noise.
 fn draw(problem: Friedman, seed: u64) -> (Set, Set, Array1<f64>) {
     let all = problem.draw(ROWS + TEST_ROWS, seed);
     let part = |range: std::ops::Range<usize>| {
@@ -57,7 +57,7 @@ fn run(bench: &Bench, problem: Friedman, printed: &Printed) -> Result<Outcome> {
     let rvm = |_: &Set| Machine::rvm(rbf(width.clone()), 0);
     let note = format!("rbf, {} {chosen}", width_in_words(&width));
     outcome.rows.extend(rows(bench, problem, "RVM", Some(printed.rvm), Aim::Error, &note, bench.repeats(100, 3), rvm)?);
-    let note = "rbf, a gamma for each input by the gradient of the evidence (evidence-ard); the paper's figure is of one width";
+    let note = "rbf, a gamma for each input by the gradient of the evidence (evidence-ard); the paper's number is for one width";
     let ard = |_: &Set| Machine::rvm(rbf(relvec::Gamma::Rule(GammaRule::EvidenceArd)), 0);
     outcome.rows.extend(rows(bench, problem, "RVM, ARD", Some(printed.rvm), Aim::Shown, note, bench.repeats(25, 1), ard)?);
     let note = format!("rbf, {} {chosen}", setting.in_words(&sets[0]));
@@ -66,7 +66,7 @@ fn run(bench: &Bench, problem: Friedman, printed: &Printed) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Errors against targets without and with noise, and kernels.
+/// Adds rows of errors against targets without and with noise, and of numbers of kernels.
 #[expect(clippy::too_many_arguments, reason = "one call for each machine, all alike")]
 fn rows(
     bench: &Bench,

@@ -1,4 +1,4 @@
-//! `relvec reproduce`: the papers' experiments, their figures beside ours.
+//! `relvec reproduce`: runs the experiments of the papers and prints their numbers beside ours.
 
 mod boston;
 mod classes;
@@ -35,11 +35,11 @@ const HEADER: [&str; 8] = ["experiment", "machine", "quantity", "paper", "ours",
 /// One experiment.
 struct Experiment {
     name: &'static str,
-    /// What it is, and where it is printed.
+    /// Title of the experiment, with its source.
     title: &'static str,
     /// Tables that it needs.
     files: &'static [&'static str],
-    /// Too long for `--quick`.
+    /// True if the experiment is too long for `--quick`.
     long: bool,
     run: fn(&Bench) -> Result<Outcome>,
 }
@@ -49,7 +49,7 @@ const PIMA: [&str; 2] = ["pima_train.csv", "pima_test.csv"];
 const USPS: [&str; 2] = ["usps_train.csv.gz", "usps_test.csv.gz"];
 const BOSTON: [&str; 1] = ["boston_housing.csv"];
 
-/// The experiments, in the order of [`EXPERIMENTS`].
+/// All experiments, in the order of [`EXPERIMENTS`].
 const ALL: [Experiment; EXPERIMENTS.len()] = [
     experiment("textbook", "Examples in the plane and on a line (Bishop 2006, chapter 7)", &[], textbook::run),
     experiment("sinc", "sinc without and with noise, 100 points, linear spline (Tipping 1999, figure 1)", &[], sinc::hundred),
@@ -77,7 +77,7 @@ const fn experiment(
     Experiment { name, title, files, long: false, run }
 }
 
-/// What an experiment has to work with.
+/// Arguments and resources of an experiment.
 struct Bench<'a> {
     args: &'a ReproduceArgs,
     threads: usize,
@@ -85,22 +85,22 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The folder of tables; an experiment that needs one is not run without.
+    /// Returns the folder of tables. An experiment that needs tables is not run without it.
     fn folder(&self) -> Result<&Path> {
         self.args.data.as_deref().context("no folder of tables is given (--data)")
     }
 
-    /// How many repeats: `full`, or with --quick `few`.
+    /// Returns the number of repeats: `full`, or `few` with --quick.
     fn repeats(&self, full: usize, few: usize) -> usize {
         if self.args.quick { few } else { full }
     }
 
-    /// A seed for repeat `k`; those of one run do not meet those of the next seed.
+    /// Returns a seed for repeat `k`. The seeds of runs with neighbouring seeds differ.
     fn seed(&self, k: usize) -> u64 {
         self.args.seed.wrapping_mul(1_000_003).wrapping_add(k as u64)
     }
 
-    /// Runs `each` for 0..n side by side, and tells how far it is.
+    /// Runs `each` for 0..n in parallel and prints its progress.
     fn repeat<T: Send>(&self, what: &str, n: usize, each: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         let done = Mutex::new((0, Instant::now()));
         let one = |k| {
@@ -117,7 +117,7 @@ impl Bench<'_> {
         side_by_side(self.threads, n, one).into_iter().collect()
     }
 
-    /// See [`set::choose`].
+    /// Chooses by cross-validation, see [`set::choose`].
     fn choose<C: Sync + Clone>(&self, sets: &[Set], among: &[C], machine: impl Fn(&C, &Set) -> Machine + Sync) -> Result<C> {
         self.say("widths and costs by cross-validation");
         set::choose(sets, among, self.args.seed, self.threads, machine)
@@ -129,8 +129,8 @@ impl Bench<'_> {
 }
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
-    // Before the work: a folder that cannot be made should cost no time.
-    fs::create_dir_all(&args.out).with_context(|| format!("cannot make the folder `{}`", args.out.display()))?;
+    // The folder is created before the fits, so that an error costs no time.
+    fs::create_dir_all(&args.out).with_context(|| format!("cannot create the folder `{}`", args.out.display()))?;
     let report = args.out.join("report.md");
     output::check(&report)?;
     if let Some(folder) = args.data.as_deref().filter(|folder| !folder.is_dir()) {
@@ -146,13 +146,13 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
             }
         }
         done.push((experiment, outcome));
-        // After each, so that nothing is lost where a long one is stopped.
+        // The report is written after each experiment, so that nothing is lost if a long one is stopped.
         output::write(&report, text(&done, args).as_bytes())?;
     }
     output::print(&format!("{}\nwrote {}\n", table(&done), report.display()))
 }
 
-/// Runs one; what keeps it from its figures is told in its rows.
+/// Runs one experiment. Its rows contain the reason if it has no results.
 fn perform(experiment: &Experiment, args: &ReproduceArgs) -> Outcome {
     let nothing = |why: String| {
         say!("{}: {why}", experiment.name);
@@ -177,7 +177,8 @@ fn perform(experiment: &Experiment, args: &ReproduceArgs) -> Outcome {
 
 type Done<'a> = [(&'a Experiment, Outcome)];
 
-/// For the terminal: where it is narrow, repeats, standard errors, what is met and the experiments' names go in this order.
+/// Returns the table for the terminal. On a narrow one it drops repeats, standard errors, results of the comparison and
+/// names of experiments, in this order.
 fn table(done: &Done) -> String {
     let column = |title: &&str| match *title {
         "repeats" => Column::number(title, 4),
@@ -202,7 +203,7 @@ fn table(done: &Done) -> String {
     layout::table(&columns, &rows, terminal::table_width(Stream::Stdout)).0 + &notes
 }
 
-/// The report, in Markdown.
+/// Returns the report in Markdown.
 fn text(done: &Done, args: &ReproduceArgs) -> String {
     let mut out = String::from("# The papers' experiments\n\n");
     let kind = if args.quick { "a few repeats of each (`--quick`)" } else { "all repeats" };

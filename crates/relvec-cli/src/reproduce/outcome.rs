@@ -1,25 +1,25 @@
-//! What an experiment found: its rows of the table, and its figures.
+//! Results of an experiment: rows of the table, and figures.
 
 use crate::figures::Figure;
 use crate::text::significant;
 
-/// Standard errors that ours may be above the paper's.
+/// Standard errors by which our error may exceed the paper's.
 const ERRORS_ALLOWED: f64 = 2.0;
-/// Times the paper's kernels that ours may be.
+/// Factor by which our number of kernels may exceed the paper's.
 const KERNELS_ALLOWED: f64 = 1.3;
-/// Relative difference from what is worked out by hand: these searches end at a tolerance of 1e-6 of the margin.
+/// Allowed relative difference from values computed by hand. These searches end at a tolerance of 1e-6 of the margin.
 const EXACT: f64 = 1e-5;
 
-/// How ours is to be beside the paper's.
+/// Comparison of our number with the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aim {
-    /// At most two standard errors above.
+    /// Our error is at most two standard errors above.
     Error,
-    /// At most 1.3 times as many.
+    /// We have at most 1.3 times as many kernels.
     Kernels,
-    /// Equal: the value can be computed by hand.
+    /// Both are equal: the value can be computed by hand.
     Exact,
-    /// Only shown beside it.
+    /// Both are shown without a comparison.
     Shown,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Row {
     pub machine: String,
     pub quantity: &'static str,
     pub paper: Option<f64>,
-    /// One for each repeat; none where there is no such machine here, or no data.
+    /// Our values, one for each repeat; empty if there is no such model here or no data.
     pub values: Vec<f64>,
-    /// Standard error where there is one repeat and yet something to tell it from: the number of test rows.
+    /// Standard error for a single repeat, from the number of test rows.
     pub spread: Option<f64>,
     pub aim: Aim,
     pub note: String,
@@ -41,7 +41,7 @@ impl Row {
         Row { machine: machine.into(), quantity, paper: paper.into(), values: Vec::new(), spread: None, aim, note: String::new() }
     }
 
-    /// A line that says why there is nothing to say.
+    /// Returns a row without values that contains the reason.
     pub fn nothing(note: impl Into<String>) -> Row {
         Row::new("", "", None, Aim::Shown).note(note)
     }
@@ -65,7 +65,7 @@ impl Row {
         (!self.values.is_empty()).then(|| self.values.iter().sum::<f64>() / self.values.len() as f64)
     }
 
-    /// Standard error of the mean: by the repeats, or as given.
+    /// Returns the standard error of the mean over the repeats, or else the given one.
     pub fn standard_error(&self) -> Option<f64> {
         let n = self.values.len() as f64;
         if n < 2.0 {
@@ -76,7 +76,7 @@ impl Row {
         Some((squares / (n - 1.0) / n).sqrt())
     }
 
-    /// Whether ours is what it should be.
+    /// Returns whether our value meets the comparison; `None` without values or without a comparison.
     pub fn met(&self) -> Option<bool> {
         let (ours, paper) = (self.mean()?, self.paper?);
         match self.aim {
@@ -87,7 +87,8 @@ impl Row {
         }
     }
 
-    /// Machine, quantity, the paper's, ours, standard error, repeats, whether it is met.
+    /// Returns the cells: model, quantity, paper's value, our value, standard error, repeats, and whether the
+    /// comparison is met.
     pub fn cells(&self) -> [String; 7] {
         let number = |v: Option<f64>| v.map_or(String::new(), |v| significant(v, 4));
         let error = self.standard_error().map_or(String::new(), |e| significant(e, 2));
@@ -105,14 +106,14 @@ impl Row {
     }
 }
 
-/// What an experiment found.
+/// Results of an experiment.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub rows: Vec<Row>,
     pub figures: Vec<Drawing>,
 }
 
-/// A figure, the name of its files, and what it shows.
+/// A figure, the name of its files, and its caption.
 pub(super) struct Drawing {
     pub name: &'static str,
     pub caption: String,

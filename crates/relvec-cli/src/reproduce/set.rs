@@ -1,4 +1,4 @@
-//! Rows to learn from and to test on, machines for them, and a choice among machines by cross-validation.
+//! Training and test rows, models for them, and a choice among models by cross-validation.
 
 use std::path::Path;
 use std::ptr;
@@ -16,20 +16,20 @@ use crate::text::significant;
 use crate::training::{Roles, TrainingRows};
 use crate::tuning::{self, Fold};
 
-/// Parts of a cross-validation, as in the papers.
+/// Folds of a cross-validation, as in the papers.
 const FOLDS: usize = 5;
 
-/// What [`vectors`] counts.
-pub(super) const COUNTED: &str = "of a variational fit the weights that the data determine (gamma > 1/2)";
+/// Description of what [`vectors`] counts.
+pub(super) const COUNTED: &str = "for a variational fit, the weights that the data determine (gamma > 1/2)";
 
-/// Rows and what they are to be.
+/// Rows with their targets.
 #[derive(Debug, Clone)]
 pub(super) struct Set {
     /// [N, D].
     pub x: Array2<f64>,
     /// Values, or numbers of classes, `[N]`.
     pub t: Array1<f64>,
-    /// Classes; 0: values.
+    /// Number of classes; 0 for values.
     pub classes: usize,
 }
 
@@ -44,7 +44,7 @@ impl Set {
         Set { x, t, classes }
     }
 
-    /// The table `file` of the folder of tables; its column `target` holds what is to be learned.
+    /// Reads the table `file`, whose column `target` is the target.
     pub fn read(folder: &Path, file: &str, classes: usize) -> Result<Set> {
         let reading = ReadArgs::default();
         let roles = Roles::of_target("target", &reading);
@@ -60,7 +60,7 @@ impl Set {
         self.t.iter().map(|t| *t as usize).collect()
     }
 
-    /// One after the other.
+    /// Returns the rows of several sets in one set.
     fn joined(sets: &[Set]) -> Result<Set> {
         let x: Vec<_> = sets.iter().map(|s| s.x.view()).collect();
         let t: Vec<_> = sets.iter().map(|s| s.t.view()).collect();
@@ -68,7 +68,7 @@ impl Set {
     }
 }
 
-/// A machine to be trained, and whether features are standardised for it first.
+/// A model to be trained, and whether its features are standardised.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     pub kind: Kind,
@@ -82,14 +82,15 @@ pub(super) enum Kind {
 }
 
 impl Machine {
-    /// A relevance vector machine on one thread: the repeats are what runs side by side.
+    /// Returns a relevance vector machine on one thread, since repeats run in parallel.
     pub fn rvm(kernel: Kernel, classes: usize) -> Machine {
         let likelihood = if classes == 0 { Rvm::default().likelihood } else { Bernoulli::default().into() };
         let rvm = Rvm { kernel, likelihood, threads: Some(1), ..Rvm::tipping2001() };
         Machine { kind: Kind::Rvm(Box::new(rvm)), standardise: true }
     }
 
-    /// A support vector machine; in regression its cost and tube are those of `setting` times the targets' spread.
+    /// Returns a support vector machine. In regression, cost and tube of `setting` are multiplied by the standard
+    /// deviation of the targets.
     pub fn svm(setting: &Setting, set: &Set) -> Machine {
         let spread = set.t.std(0.0);
         let formulation = match set.classes {
@@ -100,12 +101,12 @@ impl Machine {
         Machine { kind: Kind::Svm(Box::new(svm)), standardise: true }
     }
 
-    /// This machine with features as they are.
+    /// Returns this model without standardisation of features.
     pub fn unscaled(self) -> Machine {
         Machine { standardise: false, ..self }
     }
 
-    /// This machine with variational inference, which prunes weights of no use at the end if `prune` is set.
+    /// Returns this model with variational inference. With `prune` it prunes weights without use at the end.
     pub fn variational(mut self, prune: bool, tolerance: f64) -> Machine {
         if let Kind::Rvm(rvm) = &mut self.kind {
             rvm.inference = Inference::Variational(Variational { prune, tolerance, ..Variational::default() });
@@ -145,7 +146,7 @@ impl Set {
     }
 }
 
-/// The sum of squared errors, or the number of rows that are taken for another class.
+/// Returns the sum of squared errors, or the number of misclassified rows.
 pub(super) fn loss(model: &Model, set: &Set) -> Result<f64> {
     if set.classes == 0 {
         return Ok(squares(model, set, set.t.view())?);
@@ -154,12 +155,13 @@ pub(super) fn loss(model: &Model, set: &Set) -> Result<f64> {
     Ok(found.iter().zip(&set.t).filter(|(f, t)| **f as f64 != **t).count() as f64)
 }
 
-/// The sum of squared differences from `t`.
+/// Returns the sum of squared differences between predictions and `t`, `[N]`.
 pub(super) fn squares(model: &Model, set: &Set, t: ArrayView1<f64>) -> relvec::Result<f64> {
     Ok((model.predict_mean(set.x.view())? - t).mapv(|e| e * e).sum())
 }
 
-/// The vectors of a model. A variational fit keeps all: of it those with weights that the data determine (gamma > 1/2).
+/// Returns the vectors of a model. A variational fit keeps all candidates; only those whose weights the data determine
+/// count (gamma > 1/2).
 pub(super) fn vectors(model: &Model) -> Vec<usize> {
     if model.inference.as_deref() != Some(Variational::NAME) {
         return model.relevance.clone();
@@ -171,12 +173,12 @@ pub(super) fn rbf(gamma: impl Into<Gamma>) -> Kernel {
     Rbf { gamma: gamma.into() }.into()
 }
 
-/// What cross-validation chooses for a support vector machine.
+/// Settings that cross-validation chooses for a support vector machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub gamma: f64,
     pub c: f64,
-    /// Of regression.
+    /// Half width of the tube, for regression.
     pub epsilon: f64,
 }
 
@@ -200,7 +202,7 @@ impl Setting {
     }
 }
 
-/// Widths to choose among, and the rule that learns one by the evidence.
+/// Returns the widths to choose among, and the rule that learns one by the evidence.
 pub(super) fn widths(values: &[f64]) -> Vec<Gamma> {
     values.iter().map(|v| Gamma::from(*v)).chain([Gamma::Rule(GammaRule::Evidence)]).collect()
 }
@@ -213,7 +215,7 @@ pub(super) fn width_in_words(gamma: &Gamma) -> String {
     }
 }
 
-/// The candidate with the least loss in a 5-fold cross-validation inside each of these training sets, summed.
+/// Returns the candidate with the least loss, summed over 5-fold cross-validations of the training sets.
 pub(super) fn choose<C: Sync + Clone>(
     sets: &[Set],
     candidates: &[C],
@@ -231,7 +233,7 @@ pub(super) fn choose<C: Sync + Clone>(
         folds.extend(own.into_iter().map(|fold| Fold { train: shift(fold.train), test: shift(fold.test) }));
         first += set.t.len();
     }
-    // All fits side by side first; the choice then only looks them up.
+    // All fits run in parallel first. The choice only looks up their losses.
     let losses: Vec<Result<f64>> = side_by_side(threads, candidates.len() * folds.len(), |k| {
         let (candidate, fold) = (&candidates[k / folds.len()], &folds[k % folds.len()]);
         let train = all.rows(&fold.train);

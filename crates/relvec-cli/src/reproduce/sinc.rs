@@ -1,4 +1,4 @@
-//! sinc on the line: without noise, with noise, and by two kinds of inference.
+//! The sinc function: without noise, with noise, and by two inference schemes.
 
 use anyhow::Result;
 use ndarray::{Array1, Array2};
@@ -11,16 +11,16 @@ use crate::figures::{self, Curve, Series};
 use crate::problems::Sinc;
 
 const ROWS: usize = 100;
-/// Noise that the paper fixes where there is none.
+/// Noise standard deviation that the paper fixes for data without noise.
 const SMALL_NOISE: f64 = 0.01;
-/// Of table 1 of Bishop & Tipping.
+/// Rows and noise of table 1 of Bishop and Tipping (2000).
 const FEW_ROWS: usize = 50;
 const FEW_ROWS_NOISE: f64 = 0.1;
 const GRID: usize = 1001;
 
 const SPLINE: &str = "linear spline, no width; noise by the evidence";
 
-/// Tipping 1999, section 4.1 and figure 1.
+/// Reproduces section 4.1 and figure 1 of Tipping (1999).
 pub(super) fn hundred(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let clean = Sinc::with_noise(ROWS, 0.0, 0);
@@ -44,7 +44,7 @@ pub(super) fn hundred(bench: &Bench) -> Result<Outcome> {
     let drawn = fits.iter().map(|(.., drawn)| drawn).sum::<f64>() / n as f64;
     let kernels = fits.iter().map(|(model, ..)| model.relevance.len() as f64);
     outcome.rows.push(Row::new("RVM, noise 0.2", "kernels", 6.0, Aim::Kernels).values(kernels).note(SPLINE));
-    let note = format!("{SPLINE}; the paper's is of one draw; that of ours as drawn is {drawn:.4}");
+    let note = format!("{SPLINE}; the paper has one draw; our draw in the figure has {drawn:.4}");
     outcome.rows.push(Row::new("RVM, noise 0.2", "noise found", 0.189, Aim::Shown).values(noise).note(note));
     let errors = fits.iter().map(|(model, ..)| rmse(model)).collect::<Result<Vec<_>>>()?;
     outcome.rows.push(Row::new("RVM, noise 0.2", "error (root mean square)", None, Aim::Shown).values(errors).note(SPLINE));
@@ -62,7 +62,7 @@ pub(super) fn hundred(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Bishop & Tipping 2000, table 1 and figures.
+/// Reproduces table 1 and figures of Bishop and Tipping (2000).
 pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut shown: Vec<(Model, Report)> = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
     let figure = figures::curves(&[panels[0].curve("type-II maximum likelihood"), panels[1].curve("variational")])?;
     outcome.draw(
         "sinc50",
-        "sinc from 50 points by both kinds of inference. Circled of the variational fit: weights that the data determine.",
+        "sinc from 50 points by both kinds of inference. In the variational fit the circled points have weights that the data determine.",
         figure,
     );
 
@@ -98,8 +98,8 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
     };
     let series = [spectrum(1, "variational: posterior mean"), spectrum(0, "type II: the value")];
     let figure = figures::spikes("basis function (row)", "log₁₀ precision of the weight", &series)?;
-    let caption = "The precisions of the weights. Low ones are in use. The type-II fit has taken all others to infinity and \
-                   left them out; the posterior means of the variational one stay finite.";
+    let caption = "The precisions of the weights. Weights with low precisions are in use. The type-II fit has pruned all others, whose \
+                   precisions are infinite; in the variational fit their posterior means are finite.";
     outcome.draw("sinc50-precisions", caption, figure);
     let trace = &shown[1].1.trace;
     let points = trace.iter().enumerate().skip(1).map(|(i, p)| (((i + 1) as f64).log10(), p.log_evidence)).collect();
@@ -120,13 +120,13 @@ fn grid() -> (Array2<f64>, Array1<f64>) {
     (grid, truth)
 }
 
-/// To the truth.
+/// Returns the root mean squared error against the true function.
 fn rmse(model: &Model) -> Result<f64> {
     let (grid, truth) = grid();
     Ok((model.predict_mean(grid.view())? - truth).mapv(|e| e * e).mean().unwrap_or(f64::NAN).sqrt())
 }
 
-/// What a panel shows of a fit.
+/// Content of a panel for a fit.
 struct Drawn {
     x: Vec<f64>,
     t: Vec<f64>,

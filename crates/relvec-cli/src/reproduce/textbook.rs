@@ -1,5 +1,4 @@
-//! Examples of a textbook's chapter on sparse kernel machines (Bishop 2006, chapter 7), some of which can be worked out
-//! by hand.
+//! Examples from a textbook chapter on sparse kernel machines (Bishop 2006, chapter 7). Some can be computed by hand.
 
 use anyhow::{Context, Result};
 use ndarray::{Array1, Array2, Axis, array};
@@ -12,7 +11,7 @@ use super::set::{Set, loss, rbf};
 use crate::figures::{self, Curve};
 use crate::problems::{sine, three_classes, wave};
 
-/// Of the rbf in the exclusive or.
+/// Gamma of the rbf kernel in the exclusive-or problem.
 const XOR_WIDTH: f64 = 0.5;
 const GRID_ROWS: usize = 80;
 const GRID_COSTS: [f64; 4] = [0.1, 1.0, 100.0, f64::INFINITY];
@@ -25,7 +24,7 @@ const SINE_NOISE: f64 = 0.2;
 const SINE_TUBE: f64 = 0.3;
 const SINE_WIDTH: f64 = 4.0;
 const SINE_POINTS: usize = 301;
-/// Searches that are compared with values worked out by hand end closer than others.
+/// Tolerance of fits that are compared with values computed by hand, smaller than the default.
 const CLOSE: f64 = 1e-6;
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
@@ -38,7 +37,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The widest margin between (1, 1) and the two points (3, 3), (4, 3): half way, x1 + x2 = 4.
+/// Finds the widest margin between (1, 1) and the two points (3, 3), (4, 3). It lies half way, at x1 + x2 = 4.
 fn three_points(outcome: &mut Outcome) -> Result<()> {
     let train = Set::classes(array![[1.0, 1.0], [3.0, 3.0], [4.0, 3.0]], &[0, 1, 1]);
     let model = fit(Linear::default().into(), CSvc { c: f64::INFINITY }.into(), &train, MultiClass::Auto)?;
@@ -61,7 +60,8 @@ fn three_points(outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// Four corners of a square, classes across: by symmetry all multipliers are a = 1 / (1 - exp(-4 gamma))^2 and b = 0.
+/// Separates the corners of a square with equal classes at opposite corners. By symmetry all multipliers are a = 1 / (1
+/// - exp(-4 gamma))^2, and b = 0.
 fn exclusive_or(outcome: &mut Outcome) -> Result<()> {
     let train = Set::classes(array![[-1.0, -1.0], [1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]], &[0, 0, 1, 1]);
     let model = fit(rbf(XOR_WIDTH), CSvc { c: f64::INFINITY }.into(), &train, MultiClass::Auto)?;
@@ -79,7 +79,7 @@ fn exclusive_or(outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// Cost and width on two noisy classes.
+/// Varies cost and width on two noisy classes.
 fn grid(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     let set = |n, seed| {
         let (x, labels) = wave(n, seed);
@@ -105,13 +105,13 @@ fn grid(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
         }
     }
     let panels: Vec<_> = drawn.iter().zip(&titles).map(|(d, title)| d.plane(title)).collect();
-    let caption = "Two noisy classes: cost from above to below, width of the kernel from left to right. A hard margin on them \
-                   costs a wild boundary.";
+    let caption = "Two noisy classes. The cost grows from top to bottom, the width of the kernel changes from left to right. A hard \
+                   margin leads to an irregular boundary.";
     outcome.draw("cost-and-width", caption, figures::planes(&panels, GRID_WIDTHS.len())?);
     Ok(())
 }
 
-/// Three classes by machines of two.
+/// Fits three classes with binary models.
 fn several(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     let set = |n, seed| {
         let (x, labels) = three_classes(n, seed);
@@ -132,7 +132,7 @@ fn several(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// sin(pi x) with noise: a tube, and error bars.
+/// Fits sin(pi x) with noise by a tube and by error bars.
 fn line(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     let (x, t) = sine(SINE_ROWS, SINE_NOISE, bench.seed(0));
     let train = Set::values(x, t);
@@ -150,7 +150,7 @@ fn line(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     for (machine, model) in [("SVR, sin(pi x)", &svr), ("RVM, sin(pi x)", &rvm)] {
         let mean = model.predict_mean(rows.view())?;
         let rmse = (mean.iter().zip(&truth).map(|(m, t)| (m - t).powi(2)).sum::<f64>() / SINE_POINTS as f64).sqrt();
-        let note = format!("rbf, gamma {SINE_WIDTH}; {SINE_ROWS} points, noise {SINE_NOISE}; to the truth");
+        let note = format!("rbf, gamma {SINE_WIDTH}; {SINE_ROWS} points, noise {SINE_NOISE}; error against the true function");
         let vectors = model.relevance.len() as f64;
         outcome.rows.push(Row::new(machine, "error (root mean square)", None, Aim::Shown).values([rmse]).note(note.clone()));
         outcome.rows.push(Row::new(machine, "kernels", None, Aim::Shown).values([vectors]).note(note));

@@ -1,13 +1,13 @@
-//! Many fits side by side.
+//! Runs many fits in parallel.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// each(0), .., each(n - 1) by so many threads, in their order.
+/// Returns each(0), .., each(n - 1) in order, computed by `threads` threads.
 ///
-/// Plain threads: a fit waits for a pool of its own, and a worker of another pool that waits takes up the next fit on
-/// top of its stack, and the next.
+/// These are plain threads, since a fit waits for its own thread pool. A waiting worker of another pool would start the
+/// next fit on top of its stack, and so on.
 pub(super) fn side_by_side<T: Send>(threads: usize, n: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {

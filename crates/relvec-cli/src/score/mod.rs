@@ -1,4 +1,4 @@
-//! `relvec score`: how good the predictions of a model file are on rows whose values or classes are known.
+//! `relvec score`: evaluates a model on rows with known values or classes.
 
 mod text;
 
@@ -26,20 +26,20 @@ use crate::summary::task;
 use crate::text::{count, list, share, significant};
 use crate::training::Known;
 
-/// Probability of the interval whose share of rows is told.
+/// Probability of the interval whose coverage is shown.
 const LEVEL: f64 = 0.95;
 /// Significant digits of a level in percent.
 const LEVEL_DIGITS: usize = 4;
-/// Outputs named in an error.
+/// Most outputs named in an error.
 const NAMES_SHOWN: usize = 10;
-/// Points of a curve that are drawn: more cannot be seen.
+/// Most points of a curve; more cannot be distinguished.
 const CURVE_POINTS: usize = 1000;
-/// What the constant prediction and the densities are, below the table.
+/// Explanations of the constant prediction and the densities, below the table.
 const OF_CLASSES: &str = "Class shares: always predicting the frequencies of the classes in these rows.";
 const OF_VALUES: &str = "NLPD: mean of -ln p of the true value; beside it that of a normal distribution.";
 const OF_COUNTS: &str = "Constant rate: the mean count of these rows per exposure. NLPD: mean of -ln p.";
 
-/// The JSON object; the order of the fields is that of the keys.
+/// The JSON object, with its keys in the order of the fields.
 #[derive(Serialize)]
 struct Json<'a> {
     model: String,
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     if args.leave_one_out && model.posterior.is_none() {
         if model.labels.is_some() {
             bail!(
-                "--leave-one-out needs a posterior of the weights, and a classifier with the process prior has none: fit with \
+                "--leave-one-out needs a posterior of the weights, which a classifier with the process prior does not have: fit with \
                  --weight-prior ard, or with --cv 5"
             );
         }
@@ -73,18 +73,18 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
         );
     }
     let known = args.target.as_deref().or(model.target.as_deref());
-    let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not say what its target is called"))?;
+    let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not contain the name of its target"))?;
     output::apart("-o", args.output.as_deref(), &[&args.data, &args.model])?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
     if args.level.is_some() && (task == Task::Classify || model.posterior.is_none()) {
-        say!("note: --level is for regression by a relevance vector machine; the model is another");
+        say!("note: --level is for regression by a relevance vector machine and has no effect on this model");
     }
     let pool = relvec::thread_pool(args.threads)?;
     let live = Live::new("predicting the rows");
     let (rows, measures, sentences) = match task {
         Task::Regress => {
             if args.figures.is_some() {
-                return Err(anyhow!("--figures is for classifiers, and this model is of regression"));
+                return Err(anyhow!("--figures is for classifiers, and this is a regression model"));
             }
             let (rows, measures) = pool.install(|| of_values(args, &model, target))?;
             (rows, measures, note_on_values(&model))
@@ -100,7 +100,9 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     };
     drop(live);
     if !args.leave_one_out && rows == model.n_rows {
-        say!("note: the model was trained on {rows} rows too: if these are the same, score it on others, which it has not seen");
+        say!(
+            "note: the model was trained on {rows} rows too: if these are the same rows, the measures are optimistic; score it on others"
+        );
     }
     let text = match args.format {
         Format::Text => {
@@ -124,13 +126,13 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     }
 }
 
-/// The sentence below measures of values; none if the predictions have no distribution.
+/// Returns the sentence below measures of values; none if the predictions have no distribution.
 fn note_on_values(model: &Model) -> Vec<String> {
     let text = if model.is_of_counts() { OF_COUNTS } else { OF_VALUES };
     model.posterior.iter().map(|_| text.to_string()).collect()
 }
 
-/// The model of the output that is asked for.
+/// Returns the model of the requested output.
 fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
     let names = list(&model.targets, NAMES_SHOWN);
     let name = target.ok_or_else(|| usage(format!("--target NAME is needed: one of the model's outputs, {names}")))?;
@@ -142,16 +144,18 @@ fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
 fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Vec<Measure>)> {
     let counts = model.is_of_counts();
     if counts && args.leave_one_out {
-        bail!("--leave-one-out is for values and classes, and this model predicts counts: score it on rows that it has not seen");
+        bail!(
+            "--leave-one-out is for values and classes, and this model predicts counts: score it on rows not used for training"
+        );
     }
     let known = Known::of(model, args.exposure.as_deref(), None)?;
     if model.noise_variance() == Some(0.0) {
         bail!(
-            "the model was trained with the known noise of each row (--noise-variance), which relvec score does not know of these \
-             rows; relvec predict takes it"
+            "the model was trained with known noise variances (--noise-variance), which relvec score cannot read; \
+             use relvec predict --noise-variance"
         );
     }
-    // Of a variational model densities are normal unless it is said otherwise, as the std of `relvec predict` is.
+    // The densities of a variational model are normal unless --student-t is given, as is the std of `relvec predict`.
     let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
     if args.student_t && !heavy && model.noise_degrees().is_none() {
         bail!("--student-t is for regression by --inference variational, with the noise learned");
@@ -180,7 +184,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         mean.extend(if counts { prediction.counts(known)?.mean } else { prediction.mean });
         Ok(())
     };
-    // Rows of equal inputs are left out with an eye on each other, wherever they stand in the table.
+    // Leaving out rows with equal inputs needs all rows together, wherever they are in the table.
     let together = args.leave_one_out && model.process.is_some();
     let mut rows: Vec<f64> = vec![];
     while let Some(batch) = blocks.next(|table| {
@@ -200,7 +204,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     }
     check_trained_on(args, model, truth.len())?;
     let coverage = (!density.is_empty()).then(|| (level, metrics::coverage(&truth, &lower, &upper)));
-    // Intervals of counts have whole numbers for ends, and cover more.
+    // Intervals of counts end at whole numbers, so they cover more than their probability.
     if let Some((level, covered)) = coverage.filter(|(level, covered)| !(counts && covered > level)) {
         warn_of_coverage(covered, level, truth.len());
     }
@@ -209,7 +213,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     Ok((truth.len(), measures))
 }
 
-/// Warns of intervals that cover far more or fewer rows than they should.
+/// Warns of intervals that cover far more or far fewer rows than expected.
 fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
     if !coverage_is_off(coverage, level, rows) {
         return;
@@ -229,7 +233,7 @@ fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
     }
 }
 
-/// The rows, and the columns of the target and of the exposures.
+/// Opens the rows. Returns also the indices of the columns of the target and of the exposures.
 fn open(args: &ScoreArgs, model: &Model, target: &str) -> Result<(Blocks, usize, Option<usize>)> {
     let exposure = args.exposure.iter().map(|name| Wanted::needed(name, "--exposure"));
     let wanted: Vec<Wanted> = [Wanted::needed(target, "--target")].into_iter().chain(exposure).collect();
@@ -256,7 +260,7 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
             logs.push(left);
             continue;
         }
-        // Without a decision of one's own what `predict` says, which of a support vector machine are votes.
+        // Without a decision rule the classes are those of `predict`, which are votes for a support vector machine.
         predicted.extend(model.predict_class(x)?);
         match probabilities {
             true => logs.push(model.predict_log_probability(x, Moderation::Posterior)?),
@@ -282,7 +286,7 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
     Ok(Classes { truth, predicted, log: both, function, decided })
 }
 
-/// Says what was made of the table.
+/// Prints the notes on the table.
 ///
 /// # Errors
 /// There is no row to score.
@@ -294,7 +298,7 @@ fn tell_rows(blocks: &Blocks, scored: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to leave out rows that the model was not trained on.
+/// Returns an error if rows are to be left out that differ in number from the training rows.
 fn check_trained_on(args: &ScoreArgs, model: &Model, rows: usize) -> Result<()> {
     if args.leave_one_out && rows != model.n_rows {
         bail!("--leave-one-out: the model was trained on {}, the table has {rows}", count(model.n_rows, "row"));
@@ -302,7 +306,7 @@ fn check_trained_on(args: &ScoreArgs, model: &Model, rows: usize) -> Result<()> 
     Ok(())
 }
 
-/// Keeps what was read.
+/// Appends a value that could be read.
 fn push<T>(list: &mut Vec<T>, read: Result<T>) -> Result<()> {
     list.push(read?);
     Ok(())
@@ -329,13 +333,13 @@ fn to_json(args: &ScoreArgs, target: &str, task: Task, rows: usize, level: Optio
     Ok(serde_json::to_string_pretty(&json)? + "\n")
 }
 
-/// Writes the figures that there are.
+/// Writes the figures for which there are data.
 fn draw(folder: &Path, model: &Model, own: &Classes) -> Result<()> {
     let rankings = own.rankings();
     if rankings.is_empty() && own.log.is_none() {
         bail!("--figures: this support vector machine was trained without probabilities, and has more than two classes");
     }
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder `{}`", folder.display()))?;
     if rankings.is_empty() {
         say!("note: the rows are of one class: there is no ROC curve, nor one of precision");
     } else {
@@ -361,7 +365,7 @@ fn lines(x_label: &str, y_label: &str, curves: &[(String, Vec<(f64, f64)>)]) -> 
     figures::lines(x_label, y_label, &series)
 }
 
-/// Evenly chosen points, the ends among them.
+/// Returns evenly chosen points, including both ends.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let last = points.len() - 1;
     if last < CURVE_POINTS {

@@ -1,10 +1,10 @@
-//! The measures as people read them, beside those of a constant prediction.
+//! The measures as text, with those of a constant prediction.
 
 use crate::layout::{self, Column};
 use crate::measures::Measure;
 use crate::terminal::{self, Stream};
 
-/// Headline, table, sentences below it. `constant`: what the constant prediction is.
+/// Returns headline, table and the sentences below. `constant`: name of the constant prediction.
 pub(super) fn of(headline: &str, constant: &str, measures: &[Measure], sentences: &[String]) -> String {
     let columns = [
         Column::text(""),

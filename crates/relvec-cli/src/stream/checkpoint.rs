@@ -1,4 +1,4 @@
-//! The sums so far in a file, and what they are sums of: after a kill, the same command goes on from there.
+//! Saves the sums over the rows read so far in a file. After an interruption the same command resumes from the file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,45 +12,46 @@ use serde_json::{Value, json};
 
 use crate::output;
 
-/// Least time from one to the next, in times that writing the last one took: a kill then loses no more than the
-/// block at hand, unless writing took more than a tenth of what a block takes.
+/// Least time between two checkpoints, in multiples of the time that the last one took to write. An interruption then
+/// loses at most the current block, unless writing takes more than a tenth of the time of a block.
 const PAUSE: u32 = 10;
-/// The mark of all that stands in the table.
+/// Name of the mark of the table's content.
 pub(super) const CONTENTS: &str = "checksum";
-/// Longest value shown in a message.
+/// Most characters of a value in a message.
 const SHOWN: usize = 60;
 
-/// First bytes, the version included.
+/// First bytes of the file, with the version.
 const MAGIC: &[u8] = b"relvec checkpoint 1\n";
 
-/// What tells one table or one set of parameters from another, by name; the most telling first.
+/// Marks that identify a table or a set of parameters, by name. The most informative come first.
 pub(super) type Marks = Vec<(String, Value)>;
 
-/// What the first pass settled.
+/// Results of the first pass.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// N.
+    /// Number of rows N.
     pub rows: usize,
     pub scaling: Option<Scaling>,
-    /// Features that are the same on every row.
+    /// Features that are constant over all rows.
     pub constant: Vec<usize>,
-    /// The rows that are landmarks, ascending; or which of the given ones.
+    /// Rows that are landmarks, ascending; or indices of given landmarks.
     pub landmarks: Vec<usize>,
 }
 
-/// Before the sums, in JSON.
+/// Header of the file, in JSON, before the sums.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Head {
     pub data: Marks,
     pub parameters: Marks,
     pub plan: Plan,
-    /// Rows that the sums hold.
+    /// Number of rows in the sums.
     pub done: usize,
 }
 
 impl Head {
-    /// Checks what the marks do not say against the sums, and a table of so many features; `standardize`: whether features are
-    /// to be scaled, `given`: whether landmarks are, which then count them and not rows.
+    /// Checks the header against the sums and against a table with `features` features. `standardize`: true if features
+    /// are to be scaled. `given`: true if landmarks are given, so that the landmark indices refer to these and not to
+    /// rows.
     pub fn check(&self, sums: &Statistics, rvm: &Rvm, features: usize, standardize: bool, given: bool) -> Result<()> {
         let Plan { rows, scaling, constant, landmarks } = &self.plan;
         let require = |good: bool, key: &str, found: String, expected: String| match good {
@@ -95,11 +96,11 @@ impl Head {
     }
 }
 
-/// A checkpoint file while the sums are made.
+/// A checkpoint file while the sums are computed.
 pub(super) struct Checkpoint {
     path: PathBuf,
     head: Head,
-    /// When it was written last, and how long that took.
+    /// Time of the last checkpoint, and how long writing it took.
     written: Option<(Instant, Duration)>,
 }
 
@@ -108,14 +109,14 @@ impl Checkpoint {
         Checkpoint { path: path.to_path_buf(), head, written: None }
     }
 
-    /// Writes the file if that is due, as the last one (`last`, or of all rows) always is; the old one stays if it
-    /// cannot be written.
+    /// Writes the file if a checkpoint is due. The last one (`last`, or of all rows) always is. The old file remains if
+    /// writing fails.
     pub fn update(&mut self, done: usize, statistics: &Statistics, last: bool) -> Result<()> {
         let due = self.written.is_none_or(|(at, took)| at.elapsed() >= PAUSE * took);
         if due || last || done == self.head.plan.rows { self.write(done, statistics) } else { Ok(()) }
     }
 
-    /// Writes the file; the old one stays if it cannot be written.
+    /// Writes the file. The old file remains if writing fails.
     fn write(&mut self, done: usize, statistics: &Statistics) -> Result<()> {
         let start = Instant::now();
         self.head.done = done;
@@ -130,18 +131,19 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The file at `path`, if there is one.
+    /// Reads the file at `path`, if it exists.
     ///
     /// # Errors
-    /// It is no checkpoint, is damaged, or is of other data or parameters than `data` and `parameters`.
+    /// The file is not a checkpoint or is damaged, or it belongs to another table or other parameters than `data` and
+    /// `parameters`.
     pub fn read(path: &Path, data: &Marks, parameters: &Marks) -> Result<Option<(Head, Statistics)>> {
-        // Devices hold nothing to go on from.
+        // A device contains no checkpoint.
         if !path.is_file() {
             return Ok(None);
         }
         let read = || -> Result<(Head, Statistics)> {
             let bytes = fs::read(path)?;
-            let (head, sums) = split(&bytes).ok_or_else(|| anyhow!("this is no checkpoint of relvec, or a damaged one"))?;
+            let (head, sums) = split(&bytes).ok_or_else(|| anyhow!("this is not a checkpoint of relvec, or it is damaged"))?;
             let mut head = serde_json::Deserializer::from_slice(head);
             let head: Head = serde_path_to_error::deserialize(&mut head).map_err(|e| anyhow!("{}: {}", e.path(), e.inner()))?;
             compare("data", &head.data, data)?;
@@ -152,7 +154,7 @@ impl Checkpoint {
     }
 }
 
-/// The head and the sums; `None` if these are not the bytes of a checkpoint.
+/// Splits the bytes of a checkpoint into header and sums. Returns `None` for other files.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (length, rest) = rest.split_first_chunk::<8>()?;
@@ -165,10 +167,10 @@ fn compare(what: &str, there: &Marks, here: &Marks) -> Result<()> {
     for (name, value) in here {
         let other = there.iter().find(|(n, _)| n == name).map_or(&Value::Null, |(_, v)| v);
         if other != value {
-            // Its size alone does not tell who reads this that rows were changed in place.
+            // A different checksum means that rows were changed, even if the size is the same.
             let hint = if name == CONTENTS { "the table was modified since, " } else { "" };
             bail!(
-                "it is of other {what}: {hint}{name} is {} there and {} here; delete it to start again, or name another file",
+                "it belongs to other {what}: {hint}{name} is {} there and {} here; delete it to start again, or name another file",
                 short(other),
                 short(value)
             );
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(after(2, 19, 10), None);
         assert_eq!(after(2, 20, 20), Some(20));
         assert_eq!(after(2, 1, 40), Some(20));
-        // The last one is always due.
+        // The last checkpoint is always due.
         assert_eq!(after(2, 1, 60), Some(60));
     }
 

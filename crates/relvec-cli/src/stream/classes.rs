@@ -1,4 +1,4 @@
-//! Classes from a table in blocks: the rows are copied once to where they can be read as often as the fit asks for them.
+//! Classification from a table in blocks. The rows are copied once to a file that the fit can read several times.
 
 use anyhow::Result;
 use relvec::{Centres, Interrupt, Landmarks, Model, Progress, Report, Rvm, Status};
@@ -14,7 +14,7 @@ use crate::target::tell_task;
 use crate::text::count;
 use crate::training::TrainingRows;
 
-/// The fit; `reason`: why the target is taken for classes, if the arguments do not say so.
+/// Fits the classes. `reason`: why the target is treated as classes, if the arguments do not decide this.
 pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str>) -> Result<(Model, Report)> {
     let rows = TrainingRows::open(job.path, job.roles)?;
     let (features, target) = (rows.features().to_vec(), rows.target().to_string());
@@ -53,7 +53,7 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     Ok((model, report))
 }
 
-/// The fit under a process prior, by regression on labels; `features`: their names.
+/// Fits classes under a process prior by regression on labels. `features`: their names.
 fn by_regression(job: &Job, survey: &Survey, spilled: Spilled, features: Vec<String>, clock: &Clock) -> Result<(Model, Report)> {
     let landmarks = given(job, survey.scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
     let rvm = Rvm { landmarks, time_limit: clock.left(), ..job.rvm.clone() };

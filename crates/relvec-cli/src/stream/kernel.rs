@@ -1,4 +1,4 @@
-//! The kernel of a fit in blocks: what asks to be learned is learned from the sample of the first pass.
+//! The kernel of a fit in blocks. Parameters that are to be learned are learned from the sample of the first pass.
 
 use anyhow::Result;
 use ndarray::ArrayView1;
@@ -10,8 +10,8 @@ use super::{Clock, Job};
 use crate::live::Live;
 use crate::text::count;
 
-/// The kernel, every parameter a number, for features as the fit sees them. `class_of`: the class of each number of the sample's
-/// targets, if they are classes.
+/// Returns the kernel with numbers for all parameters, for features in scaled units. `class_of`: the class of each
+/// number of the sample's targets, for classification.
 pub(super) fn settle(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, class_of: Option<&[usize]>) -> Result<Kernel> {
     let rvm = job.rvm;
     if !rvm.learns_kernel() {
@@ -28,7 +28,7 @@ pub(super) fn settle(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, c
     let x = survey.scaled();
     let (labels, classes) = class_of.map_or((vec![], 0), |class_of| labels(survey.sample.t.column(0), class_of));
     let targets = match class_of {
-        Some(_) if classes < 2 => return by_scale(&all[0], "the rows of the sample are of one class"),
+        Some(_) if classes < 2 => return by_scale(&all[0], "all rows of the sample belong to one class"),
         Some(_) => Targets::classes(&labels, classes).with_weights(survey.sample.weights.view()),
         None => survey.sample.targets(),
     };
@@ -41,7 +41,7 @@ pub(super) fn settle(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, c
     Ok(learned.search_kernel)
 }
 
-/// The classes of the sample's numbers, those that occur counted without gaps, and how many there are.
+/// Returns the classes of the sample, renumbered without gaps, and the number of classes.
 fn labels(numbers: ArrayView1<f64>, class_of: &[usize]) -> (Vec<usize>, usize) {
     let classes: Vec<usize> = numbers.iter().map(|number| class_of[*number as usize]).collect();
     let mut present = classes.clone();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn classes_that_the_sample_lacks_leave_no_gap() {
-        // The first and the third text seen are class 2, the second is class 0; class 1 came later.
+        // The first and the third text are class 2, the second is class 0. Class 1 does not occur.
         assert_eq!(labels(array![0.0, 1.0, 2.0, 1.0].view(), &[2, 0, 2, 1]), (vec![1, 0, 1, 0], 2));
     }
 }

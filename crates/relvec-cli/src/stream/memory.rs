@@ -1,48 +1,48 @@
-//! How much memory a fit in blocks takes, and how large its blocks are.
+//! Memory of a fit in blocks, and size of the blocks.
 
 use relvec::Error;
 
-/// Most bytes of a block of rows, and its share of the memory limit; most and least rows.
+/// Most bytes of a block of rows, the divisor of the memory limit for a block, and most and least rows.
 const BLOCK_BYTES: u64 = 1 << 25;
 const BLOCK_SHARE: u64 = 16;
 const MOST_ROWS: u64 = 1 << 15;
 const LEAST_ROWS: u64 = 256;
-/// What a block of basis functions takes (the library's own rule), at least and at most.
+/// Most bytes of a block of basis functions, the library's rule, and its least and most rows.
 const BASIS_BYTES: u64 = 1 << 24;
 const BASIS_ROWS: (u64, u64) = (16, 4096);
-/// Numbers per row that a fit in memory works with, beside three copies of the row.
+/// Numbers per row in a fit in memory, in addition to three copies of the row.
 const VECTORS: f64 = 28.0;
-/// Matrices of the landmarks' size while the sums are made and solved, as measured.
+/// Matrices of the landmarks' size while the sums are computed and solved, as measured.
 const MATRICES: u64 = 12;
-/// Numbers that are held of a row of the sample beside its features: its answer, and its answer as a target of a fit.
+/// Numbers stored for a row of the sample in addition to its features: its target, and the target for a fit.
 const ANSWERS: u64 = 6;
-/// Numbers for each row of the sample beside three copies of it while the survey draws it: keys and nodes of its tree, lists and
-/// places; 22 as measured.
+/// Numbers per row of the sample in addition to three copies of it, while the survey draws the sample: keys and nodes
+/// of its tree, lists and indices. 22 were measured.
 const TREE: u64 = 24;
-/// Numbers for each row of the sample while the kernel is learned (those of the library's training set), and at least beside: four
-/// matrices of 125 rows. With more memory more rows are learned from.
+/// Numbers per row of the sample while the kernel is learned (the size of the library's training set), and least
+/// numbers in addition: four matrices of 125 rows. With more memory the kernel is learned from more rows.
 const LEARNING_VECTORS: u64 = 32;
 const LEARNING: u64 = 4 * 125 * 125;
 
-/// Bytes that a fit with the whole table in memory takes.
+/// Returns the bytes of a fit with the whole table in memory.
 pub(super) fn in_memory(rows: f64, columns: usize) -> f64 {
     8.0 * rows * (3.0 * columns as f64 + VECTORS)
 }
 
-/// Rows of a block. It depends on sizes alone, and so do the last digits of the sums.
+/// Returns the rows of a block. They depend only on sizes, so that the sums are reproducible to the last digit.
 fn block_rows(columns: usize, limit: u64) -> usize {
     let bytes = BLOCK_BYTES.min(limit / BLOCK_SHARE);
     (bytes / (8 * columns as u64)).clamp(LEAST_ROWS, MOST_ROWS) as usize
 }
 
-/// What the memory of a fit in blocks depends on, beside its landmarks.
+/// Sizes that determine the memory of a fit in blocks, apart from its landmarks.
 pub(super) struct Sizes {
     pub columns: usize,
     /// Rows that landmarks are chosen from.
     pub sample: usize,
-    /// Whether the kernel is learned from them.
+    /// True if the kernel is learned from these rows.
     pub learns: bool,
-    /// Bytes that may be taken.
+    /// Memory limit in bytes.
     pub limit: u64,
 }
 
@@ -52,15 +52,15 @@ impl Sizes {
         block_rows(self.columns, self.limit)
     }
 
-    /// An error if a fit with `landmarks` landmarks takes more than the limit; it names the least that works with as
-    /// many, or with `likely` ones if that is more.
+    /// Returns an error if a fit with `landmarks` landmarks takes more than the limit. The error names the least limit
+    /// for this number, or for `likely` landmarks if that is more.
     pub fn afford(&self, landmarks: usize, likely: usize) -> Result<(), Error> {
         let limit = self.limit;
         if self.needed(landmarks, limit) <= limit {
             return Ok(());
         }
         let landmarks = landmarks.max(likely);
-        // A larger limit has larger blocks, but only by a part of what it grows.
+        // A larger limit allows larger blocks, which take only a part of the increase, so the iteration converges.
         let mut least = self.needed(landmarks, 0);
         while self.needed(landmarks, least) > least {
             least = self.needed(landmarks, least);
@@ -70,14 +70,16 @@ impl Sizes {
         Err(Error::Memory { what, needed: least, limit })
     }
 
-    /// Bytes that the sample takes while the kernel is learned from it: the rows as they are and scaled, and their answers.
+    /// Returns the bytes of the sample while the kernel is learned: the rows in original and scaled units, and their
+    /// targets.
     pub fn sampled(&self) -> u64 {
         8 * self.sample as u64 * (2 * self.columns as u64 + ANSWERS)
     }
 
     fn needed(&self, landmarks: usize, limit: u64) -> u64 {
         let (d, s, l) = (self.columns as u64, self.sample as u64, landmarks as u64 + 1);
-        // In the tree, as they are listed and as they are; or as they are, scaled, and twice more while landmarks are chosen.
+        // The larger of two states: rows in the tree, in lists and as arrays; or original, scaled and two more copies
+        // while landmarks are chosen.
         let first = s * (3 * d + TREE).max(4 * (d + 2));
         let learning = if self.learns { self.sampled() / 8 + s * (d + LEARNING_VECTORS) + LEARNING } else { 0 };
         let basis = (BASIS_BYTES / (8 * l)).clamp(BASIS_ROWS.0, BASIS_ROWS.1) * l;

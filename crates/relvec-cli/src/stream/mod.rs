@@ -1,6 +1,6 @@
-//! A fit to a table that need not fit into memory: a first pass surveys the rows and chooses landmarks, a
-//! second one sums what the landmarks see of each row, and the sums say all that the fit has to know. Of classes they do
-//! not: those are in `classes`.
+//! Fit to a table that need not fit into memory. A first pass surveys the rows and chooses landmarks. A second pass
+//! computes sums over the rows at the landmarks, which are all that a regression needs. Classification needs the rows
+//! again, see `classes`.
 
 mod checkpoint;
 mod classes;
@@ -35,25 +35,25 @@ use crate::target::tell_task;
 use crate::text::count;
 use crate::training::{Block, Roles, TrainingRows};
 
-/// Landmarks are sought among so many rows, or twice their number if that is more.
+/// Rows among which landmarks are chosen, or twice the number of landmarks if that is more.
 const SAMPLE: usize = 20_000;
-/// Rows that a kernel is learned from where no landmarks are sought: as many as [`Rvm::learn_kernel`] looks at.
+/// Rows from which a kernel is learned if no landmarks are chosen, the number that [`Rvm::learn_kernel`] uses.
 const KERNEL_SAMPLE: usize = 1000;
-/// The share of time_limit that the passes over the table may take; the rest is the search's, without which the rows
-/// that were read are no model. Of classes it is the search that looks at all rows, again and again.
+/// Share of time_limit for the passes over the table. The rest is for the search, without which there is no model. The
+/// search for classes reads all rows several times, so it gets a larger share.
 const PASSES: f64 = 0.9;
 const PASSES_OF_CLASSES: f64 = 0.5;
-/// The share that learning the kernel may take of it: a few seconds are enough for most tables, and half as long gives the passes
-/// nothing that counts.
+/// Share of time_limit for learning the kernel. A few seconds suffice for most tables; half the share would not
+/// noticeably help the passes.
 const KERNEL: f64 = 0.1;
 
-/// What is to be learned from which file.
+/// Parameters and file of a fit in blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub path: &'a Path,
     pub roles: Roles<'a>,
     pub rvm: &'a Rvm,
-    /// Settled by the arguments, or to be seen by the target.
+    /// The task if the arguments decide it; otherwise the target does.
     pub task: Option<Task>,
     pub standardize: bool,
     /// Given landmarks, [L, D], in the units of the table.
@@ -61,12 +61,12 @@ pub(crate) struct Job<'a> {
     pub checkpoint: Option<&'a Path>,
 }
 
-/// The time that a fit may take, from its start; passes end between blocks.
+/// The time limit of a fit, from its start. Passes end between blocks.
 struct Clock {
     start: Instant,
-    /// Seconds.
+    /// Limit in seconds.
     limit: Option<f64>,
-    /// What the passes may take of it.
+    /// Share of the limit for the passes.
     share: f64,
 }
 
@@ -79,48 +79,48 @@ impl Clock {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// A clock for classes.
+    /// Returns a clock for classes.
     fn of_classes(self) -> Clock {
         Clock { share: PASSES_OF_CLASSES, ..self }
     }
 
-    /// Whether the passes have had their share.
+    /// True if the passes have used their share.
     fn is_over(&self) -> bool {
         self.limit.is_some_and(|limit| self.seconds() > self.share * limit)
     }
 
-    /// Seconds for learning the kernel.
+    /// Returns the seconds for learning the kernel.
     fn for_kernel(&self) -> Option<f64> {
         self.limit.map(|limit| KERNEL * limit)
     }
 
-    /// Seconds for the search, also where the last block took longer than it should have.
+    /// Returns the seconds for the search, at least its share even if the passes took too long.
     fn left(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.seconds()).max((1.0 - self.share) * limit))
     }
 }
 
-/// How a fit in blocks ends.
+/// Result of a fit in blocks.
 pub(crate) enum Outcome {
     Fitted(Box<(Model, Report)>),
-    /// The target is classes, for that reason, and the parameters ask for what only rows in memory can have.
+    /// The target is classes, for this reason, and the parameters need rows in memory.
     Classes(&'static str),
 }
 
-/// Whether a table of about `rows` rows is too large for a fit in memory: it would take more than half of
-/// the memory limit.
+/// True if a table of about `rows` rows is too large for a fit in memory, which would take more than half of the memory
+/// limit.
 pub(crate) fn is_large(rows: Option<f64>, columns: usize, rvm: &Rvm) -> bool {
     rows.is_some_and(|rows| memory::in_memory(rows, columns) > 0.5 * rvm.memory_allowed() as f64)
 }
 
-/// An error if a table of `rows` rows leaves no room for a fit in memory.
+/// Returns an error if a table of `rows` rows is too large for a fit in memory.
 pub(crate) fn afford_in_memory(rows: f64, columns: usize, rvm: &Rvm) -> Result<(), Error> {
     let (needed, limit) = (memory::in_memory(rows, columns) as u64, rvm.memory_allowed());
     if needed > limit { Err(Error::Memory { what: "the table in memory".into(), needed, limit }) } else { Ok(()) }
 }
 
 impl Job<'_> {
-    /// What is known of the sizes before the first pass; an error if the least that there will be is too much.
+    /// Returns the sizes known before the first pass, or an error if even the least possible sizes exceed the limit.
     fn sizes(&self, rows: &TrainingRows) -> Result<Sizes> {
         let sample = sample_size(self, rows)?;
         let columns = rows.features().len() + 2;
@@ -131,8 +131,8 @@ impl Job<'_> {
     }
 }
 
-/// The fit. Rows are read in blocks, twice; and once before that if a column holds categories or there is a rule for missing cells,
-/// since every feature has to be known before the first is summed.
+/// Fits the table. Rows are read twice in blocks. If a column holds categories or there is a rule for missing cells,
+/// they are read once before that, since all features must be known before the first sum.
 pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let clock = Clock::start(job.rvm.time_limit);
     let source = Source::of(job.path)?;
@@ -152,7 +152,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     }
 }
 
-/// The fit to columns of which it is known how they become features.
+/// Fits the columns with a known encoding.
 fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
     if job.task == Some(Task::Classify) {
         return classes::fit(job, &source, &clock.of_classes(), None).map(|fitted| Outcome::Fitted(Box::new(fitted)));
@@ -175,7 +175,7 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
             let name = || format!("checkpoint `{}`", job.checkpoint.unwrap_or(Path::new("")).display());
             head.check(&statistics, job.rvm, features.len(), job.standardize, has_given(job)).with_context(name)?;
             check_landmarks(job, &head.plan, &statistics, block_rows).with_context(name)?;
-            say!("note: going on after row {} of {}", head.done, head.plan.rows);
+            say!("note: resuming after row {} of {}", head.done, head.plan.rows);
             (head, statistics)
         }
         None => match Survey::take(job, rows, job.task, &sizes, &clock, None)? {
@@ -212,11 +212,11 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
         },
     };
     let plan = head.plan.clone();
-    // What was settled by a part of the rows is nothing to go on from.
+    // A plan from a part of the rows cannot be resumed, so no checkpoint is written.
     let checkpoint = job.checkpoint.filter(|_| whole).map(|path| Checkpoint::new(path, head.clone()));
     let second = Second { job, plan: &plan, whole, block_rows, clock: &clock };
     let passed = sum(&second, head.done, checkpoint, &mut statistics);
-    // Whatever went wrong: if the file is another one by now, that is why.
+    // If the file has changed, this is the cause of any other error.
     source.check(job.path)?;
     let done = passed?;
 
@@ -234,7 +234,7 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
     Ok(Outcome::Fitted(Box::new((in_terms_of_the_table(model, plan, job.rvm.keep_statistics.then_some(&statistics)), report))))
 }
 
-/// A model of sums in terms of the rows and features of the table that they are of, with the sums that it is to keep.
+/// Returns the model with row numbers and features of the table, and with the sums that it keeps.
 fn in_terms_of_the_table(model: Model, plan: Plan, kept: Option<&Statistics>) -> Model {
     Model {
         relevance: model.relevance.iter().map(|k| plan.landmarks[*k]).collect(),
@@ -244,7 +244,7 @@ fn in_terms_of_the_table(model: Model, plan: Plan, kept: Option<&Statistics>) ->
     }
 }
 
-/// What to know of a model of the first `done` rows; `all`: how many there are, if that was found.
+/// Returns the reason why a fit has only the first `done` rows. `all`: the number of rows, if it is known.
 fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
     let limit = job.rvm.time_limit.unwrap_or(0.0);
     let rows = match all {
@@ -252,14 +252,14 @@ fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
         None => format!("the first {}", count(done, "row")),
     };
     let more = match (all, job.checkpoint) {
-        (Some(_), Some(_)) => "; the checkpoint has the sums, and with more time the same command goes on from there",
+        (Some(_), Some(_)) => "; the checkpoint contains the sums, and the same command with more time resumes from there",
         (None, Some(_)) => "; there is no checkpoint before the first pass has seen all rows",
         _ => "",
     };
-    format!("time_limit = {limit} s ended the reading of the table: the model is of {rows} alone{more}")
+    format!("time_limit = {limit} s ended the reading of the table: the model is fitted to {rows} only{more}")
 }
 
-/// Rows to choose landmarks from. A table that does not say how many it has is read so far.
+/// Returns the number of rows to choose landmarks from. A table of unknown length is limited to the rows read so far.
 fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     let most = match job.rvm.dictionary {
         _ if job.rvm.has_process_in_blocks() && has_given(job) => SAMPLE,
@@ -274,18 +274,18 @@ fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     }
 }
 
-/// Landmarks that there are for sure, before the table has been read; and if no two rows are equal.
+/// Returns the least number of landmarks before the table is read, and their number if no two rows are equal.
 fn landmarks(job: &Job, sample: usize) -> (usize, usize) {
     match (job.centres, &job.rvm.landmarks, job.rvm.dictionary) {
         (Some(centres), ..) | (None, Landmarks::Given(Centres(centres)), _) => (1, centres.nrows()),
-        // Equal rows are one landmark, but who asks for so many has them.
+        // Equal rows are one landmark, but a requested number is assumed to exist.
         (None, _, Dictionary::Size(size)) => (size.min(sample), 0),
         (None, _, rule) => (1, rule.size(usize::MAX).min(sample)),
     }
 }
 
-/// What the first pass settles: the plan, and the kernel and the landmarks, in its units. `class_of`: the class of each number of
-/// the sample's targets, if they are classes.
+/// Returns the results of the first pass: the plan, and kernel and landmarks in scaled units. `class_of`: the class of
+/// each number of the sample's targets, for classification.
 fn prepare(
     job: &Job,
     survey: &Survey,
@@ -309,7 +309,7 @@ fn prepare(
     Ok((Plan { rows: *rows, scaling: scaling.clone(), constant: constant.clone(), landmarks }, kernel, centres))
 }
 
-/// Given landmarks in the units of the kernel.
+/// Returns given landmarks in scaled units.
 fn given(job: &Job, scaling: Option<&Scaling>) -> Option<Centres> {
     match (job.centres, &job.rvm.landmarks) {
         (Some(centres), _) => Some(Centres(scaling.map_or_else(|| centres.clone(), |s| s.apply(centres.view())))),
@@ -322,7 +322,7 @@ fn has_given(job: &Job) -> bool {
     job.centres.is_some() || matches!(job.rvm.landmarks, Landmarks::Given(_))
 }
 
-/// An error unless the sums of a checkpoint are at the landmarks that it names: given ones, or rows of the table.
+/// Returns an error unless the sums of a checkpoint are at its landmarks: given ones, or rows of the table.
 fn check_landmarks(job: &Job, plan: &Plan, statistics: &Statistics, block_rows: usize) -> Result<()> {
     let centres = statistics.centres();
     let others = |what: String| anyhow!("its sums are at other landmarks than {what}; delete the file to start again");
@@ -350,13 +350,13 @@ fn check_landmarks(job: &Job, plan: &Plan, statistics: &Statistics, block_rows: 
     Ok(())
 }
 
-/// Landmarks from the sample, and their rows in the table.
+/// Chooses landmarks from the sample. Returns them with their row numbers in the table.
 fn choose(rvm: &Rvm, survey: &Survey, kernel: &Kernel, sizes: &Sizes) -> (Array2<f64>, Vec<usize>) {
     let sample = survey.scaled();
     let pick = |dictionary| rvm.landmarks.pick(sample.view(), dictionary, kernel, rvm.seed);
     let mut chosen = pick(rvm.dictionary);
     if rvm.dictionary == Dictionary::Rule(DictionaryRule::Auto) && sizes.afford(chosen.len(), 0).is_err() {
-        // In memory all rows would be candidates: a search by parts keeps no sums over all of them.
+        // In memory all rows would be candidates, since a working-set search stores no sums over all candidates.
         let fewer = rvm.dictionary.size(usize::MAX);
         say!("note: sums over {} need more than the memory limit, and {fewer} are taken", count(chosen.len(), "candidate"));
         chosen = pick(Dictionary::Size(fewer));
@@ -365,18 +365,18 @@ fn choose(rvm: &Rvm, survey: &Survey, kernel: &Kernel, sizes: &Sizes) -> (Array2
     (sample.select(ndarray::Axis(0), &chosen), rows)
 }
 
-/// What the second pass goes by.
+/// Inputs of the second pass.
 struct Second<'a> {
     job: &'a Job<'a>,
     plan: &'a Plan,
-    /// Whether the first pass has seen all rows.
+    /// True if the first pass has read all rows.
     whole: bool,
     block_rows: usize,
     clock: &'a Clock,
 }
 
-/// The second pass: adds the rows that `statistics` do not hold yet, all after the first `done`, and returns how many
-/// they hold then: all, or those that there was time for, of one block at least.
+/// Runs the second pass: adds the rows after the first `done` to `statistics`. Returns the number of rows in the sums:
+/// all rows, or those that the time allowed, at least one block.
 fn sum(second: &Second, mut done: usize, mut checkpoint: Option<Checkpoint>, statistics: &mut Statistics) -> Result<usize> {
     let Second { job, plan, whole, block_rows, clock } = *second;
     if done == plan.rows {
@@ -413,14 +413,14 @@ fn sum(second: &Second, mut done: usize, mut checkpoint: Option<Checkpoint>, sta
     Ok(done)
 }
 
-/// Adds one block.
+/// Adds a block of rows to the sums.
 fn add(pool: &rayon::ThreadPool, statistics: &mut Statistics, x: ArrayView2<f64>, block: &Block) -> Result<()> {
     let t: ndarray::Array1<f64> = block.target.numbers().collect();
     pool.install(|| statistics.update(x, &block.with_rest(Targets::real(t.view()))))?;
     Ok(())
 }
 
-/// What tells this table from others, wherever it lies.
+/// Returns marks that identify the table, whatever its name.
 fn data_marks(job: &Job, source: &Source, rows: &TrainingRows) -> Result<Marks> {
     let pairs = [
         ("bytes", json!(source.bytes)),
@@ -431,7 +431,7 @@ fn data_marks(job: &Job, source: &Source, rows: &TrainingRows) -> Result<Marks> 
     Ok(pairs.map(|(name, value)| (name.to_string(), value)).to_vec())
 }
 
-/// Everything that the sums depend on beside the table.
+/// Returns marks of all parameters that affect the sums.
 fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<Marks> {
     let rvm = job.rvm;
     let mut pairs = vec![
@@ -468,7 +468,7 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
     Ok(pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
-/// Whether the dictionary is one that sums can serve: landmarks, of however many rows.
+/// True if the dictionary is a set of landmarks, which sums need, and not all rows.
 pub(crate) fn has_landmarks(dictionary: Dictionary, given: bool) -> bool {
     given || !matches!(dictionary, Dictionary::Rule(DictionaryRule::All))
 }

@@ -1,5 +1,5 @@
-//! Regression under a process prior from a table in blocks: the sample of the first pass tells kernel, centres, amplitude and noise, a
-//! second pass the weights.
+//! Regression under a process prior from a table in blocks. Kernel, centres, amplitude and noise are learned from the
+//! sample of the first pass, the weights from all rows in a second pass.
 
 use anyhow::Result;
 use ndarray::{Array1, ArrayView2};
@@ -12,16 +12,16 @@ use crate::progress::{Pass, Reporter};
 use crate::text::count;
 use crate::training::TrainingRows;
 
-/// The rows of the first pass, read again.
+/// Source that reads the rows of the first pass again.
 struct Rows<'a> {
     job: &'a Job<'a>,
     scaling: Option<&'a Scaling>,
-    /// How many there are.
+    /// Number of rows.
     rows: usize,
     block_rows: usize,
 }
 
-/// The fit, of features so called.
+/// Fits the model. `features`: names of the features.
 pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, features: Vec<String>) -> Result<(Model, Report)> {
     survey.check()?;
     let (scaling, x, targets) = (survey.scaling.as_ref(), survey.scaled(), survey.sample.targets());
@@ -38,7 +38,7 @@ pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, feat
     drop(reporter);
     let left_out = report.repairs.left_out_rows;
     if left_out > 0 {
-        // The weights are those of some rows of the sample.
+        // The weights are fitted to some rows of the sample only.
         report.repairs.left_out_rows = survey.rows - (x.nrows() - left_out);
     } else if !survey.whole {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
@@ -58,7 +58,7 @@ pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, feat
 
 impl Blocks for Rows<'_> {
     fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> relvec::Result<()>) -> relvec::Result<()> {
-        // A cell that could be read before cannot be read now.
+        // The first pass could read these cells, so an error means that the file has changed.
         let failed = |e: anyhow::Error| Error::Rows(format!("{e:#}"));
         let mut rows = TrainingRows::open(self.job.path, self.job.roles).map_err(failed)?;
         let d = rows.features().len();

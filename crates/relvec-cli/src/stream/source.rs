@@ -1,4 +1,4 @@
-//! Whether a file is still the one that was read.
+//! Detects whether a file has changed while it was read.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::text::count;
 /// Bytes read at a time.
 const PIECE: usize = 1 << 20;
 
-/// What a file looks like from outside.
+/// Size and time of a file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Source {
     pub bytes: u64,
@@ -20,37 +20,35 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// # Errors
-    /// A pipe or a device: it can be read only once.
+    /// The file is a pipe or a device, which can be read only once.
     pub fn of(path: &Path) -> Result<Source> {
         let found = fs::metadata(path).with_context(|| format!("`{}`: cannot open the table", path.display()))?;
         if !found.is_file() {
             bail!(
-                "`{}`: this is no file, and a table read in blocks is read twice: save it as a file first, or leave out --stream and --checkpoint",
+                "`{}`: this is not a file, but a table in blocks is read twice: save it as a file, or leave out --stream and --checkpoint",
                 path.display()
             );
         }
         Ok(Source { bytes: found.len(), modified: found.modified().ok() })
     }
 
-    /// # Errors
-    /// The file at `path` is another one by now.
+    /// The file at `path` has changed.
     pub fn check(&self, path: &Path) -> Result<()> {
         let now = Source::of(path)?;
         if now.bytes != self.bytes {
             bail!("`{}` changed while it was read: it had {} bytes and has {} now", path.display(), self.bytes, now.bytes);
         }
         if now.modified != self.modified {
-            bail!("`{}` changed while it was read: it has been written to", path.display());
+            bail!("`{}` changed while it was read: a program has written to it", path.display());
         }
         Ok(())
     }
 
-    /// A checksum of all bytes of the file.
+    /// Returns a checksum of all bytes of the file.
     ///
-    /// All of them: sums over rows that have changed since are wrong without a sign. When it was written says neither
-    /// that it is another (a copy is not) nor that it is the same; and beside the sums over its rows, reading it once
-    /// more takes little.
+    /// All bytes count, since sums over rows that have changed would be wrong without a sign. The time of the file is
+    /// no proof: a copy has another time, and a changed file may have the same. Compared with the sums, reading the
+    /// file once more takes little time.
     pub fn checksum(&self, path: &Path) -> Result<u32> {
         let read = || -> std::io::Result<u32> {
             let mut file = File::open(path)?;
@@ -66,8 +64,7 @@ impl Source {
     }
 }
 
-/// # Errors
-/// The second pass found another number of rows than the first.
+/// The second pass has read another number of rows than the first.
 pub(super) fn check_rows(path: &Path, first: usize, second: usize) -> Result<()> {
     if first != second {
         let (first, more) = (count(first, "row"), if second > first { "more" } else { "fewer" });

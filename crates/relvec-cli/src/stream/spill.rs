@@ -1,5 +1,5 @@
-//! Rows of classes in a temporary file: a fit asks for them again and again, and to read a table takes much longer than to
-//! read numbers.
+//! Temporary file with the rows of a classification. A fit reads them several times, and reading numbers is much faster
+//! than reading a table.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -14,30 +14,30 @@ use relvec::{Blocks, Error, Label, Scaling, Targets};
 use crate::target::Classes;
 use crate::training::Block;
 
-/// Distinct values of a target that are taken for classes, at most.
+/// Most distinct values of a target that are accepted as classes.
 const MOST_CLASSES: usize = 1000;
 /// Bytes written or read at a time.
 const PIECE: usize = 1 << 20;
 
-/// The file while it is written.
+/// The temporary file while it is written.
 pub(super) struct Spill {
     file: BufWriter<File>,
     classes: Classes,
-    /// Features, and numbers per row.
+    /// Number of features, and of numbers per row.
     d: usize,
     width: usize,
     /// Rows of each block.
     blocks: Vec<usize>,
 }
 
-/// The file once all rows are there: of each block first the features, row after row, then the classes as numbered when
-/// first seen, then the weights if there are any.
+/// The temporary file with all rows. Each block contains the features row by row, then the class numbers in order of
+/// first appearance, then the weights if there are any.
 pub(super) struct Spilled {
     file: Mutex<File>,
     d: usize,
     width: usize,
     blocks: Vec<usize>,
-    /// The class of each number, and the names of the classes.
+    /// Class of each number in the file, and names of the classes.
     pub class_of: Vec<usize>,
     pub names: Vec<Label>,
     scaling: Option<Scaling>,
@@ -48,14 +48,14 @@ fn place() -> String {
 }
 
 impl Spill {
-    /// For rows of `d` features, and of weights if they are `weighted`.
+    /// Creates a file for rows of `d` features, with weights if they are `weighted`.
     pub fn new(target: &str, d: usize, weighted: bool) -> Result<Spill> {
         let file = tempfile::tempfile().with_context(|| format!("cannot make {}", place()))?;
         let file = BufWriter::with_capacity(PIECE, file);
         Ok(Spill { file, classes: Classes::new(target), d, width: d + 1 + usize::from(weighted), blocks: vec![] })
     }
 
-    /// Adds the rows of a block, and returns the number of the class of each.
+    /// Adds the rows of a block. Returns the class number of each row.
     pub fn add(&mut self, block: &Block) -> Result<Vec<usize>> {
         let classes = self.classes.see(&block.target);
         if self.classes.len() > MOST_CLASSES {
@@ -72,7 +72,7 @@ impl Spill {
         Ok(classes)
     }
 
-    /// The rows, to be read; `scaling` is applied to them.
+    /// Ends the writing. Rows are read with `scaling` applied.
     pub fn finish(self, scaling: Option<Scaling>) -> Result<Spilled> {
         let file = self.file.into_inner().map_err(|e| e.into_error());
         let file = Mutex::new(file.with_context(|| format!("cannot write the rows to {}", place()))?);
@@ -87,7 +87,7 @@ impl Blocks for Spilled {
         let mut file = self.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let mut reader = BufReader::with_capacity(PIECE, &mut *file);
-        // One block is read while the one before is summed.
+        // A thread reads the next block while the current one is summed.
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(1);
             scope.spawn(move || {
@@ -95,7 +95,7 @@ impl Blocks for Spilled {
                     let mut bytes = vec![0; 8 * rows * self.width];
                     let read = reader.read_exact(&mut bytes).map(|()| bytes);
                     let over = read.is_err();
-                    // Nobody waits for it once a sum has failed.
+                    // If a sum has failed, the receiver is closed and the thread ends.
                     if sender.send(read).is_err() || over {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! The first pass: what has to be known of all rows before any can be summed.
+//! The first pass: collects what the sums need to know about all rows.
 
 use anyhow::{Result, bail};
 use ndarray::{Array1, Array2, ArrayView2};
@@ -11,38 +11,38 @@ use crate::args::Task;
 use crate::progress::Pass;
 use crate::training::TrainingRows;
 
-/// Rows of positive weight that a fit needs.
+/// Least rows of positive weight for a fit.
 const LEAST_ROWS: usize = 2;
 
-/// What a first pass found.
+/// Results of the first pass.
 pub(super) struct Survey {
     pub rows: usize,
-    /// Whether these are all rows, and time was not too short.
+    /// True if all rows were read before the time limit.
     pub whole: bool,
     /// Rows of positive weight.
     pub used: usize,
-    /// What standardises the features, if that was asked for.
+    /// Scaling of the features, if they are standardised.
     pub scaling: Option<Scaling>,
-    /// What `gamma = "scale"` asks for, of the features as the fit sees them.
+    /// Spread of the features in scaled units, for `gamma = "scale"`.
     pub scale: DataScale,
-    /// Features that are the same on every row of positive weight.
+    /// Features that are constant over all rows of positive weight.
     pub constant: Vec<usize>,
-    /// Some different rows of positive weight; targets of classes are their numbers in the order in which they were first seen.
+    /// Sample of different rows of positive weight. Targets of classes are numbers in order of first appearance.
     pub sample: SampledRows,
-    /// Why the target is taken for real values; `None` if the arguments say so.
+    /// Reason why the target is treated as real values; `None` if the arguments say so.
     pub reason: Option<&'static str>,
 }
 
-/// How a first pass ends.
+/// Result of a first pass.
 pub(super) enum Found {
     Rows(Box<Survey>),
-    /// The target is classes, for that reason, and they are not counted yet.
+    /// The target is classes, for this reason, and the classes are not counted yet.
     Classes(&'static str),
 }
 
 impl Survey {
-    /// Reads all rows, or blocks of them while there is time; a sample of them is kept, and of classes all go to `spill`.
-    /// Stops at the first cell that no fit could use.
+    /// Reads the rows in blocks until the time limit. It keeps a sample, and writes all rows of a classification to
+    /// `spill`. It stops at the first cell that a fit could not use.
     pub fn take(
         job: &Job,
         mut rows: TrainingRows,
@@ -61,12 +61,12 @@ impl Survey {
                 spill.add(&block)?.into_iter().map(|class| class as f64).collect()
             } else if block.target.has_text() {
                 if task.is_none() {
-                    // Numbers with a text among them are an error, not classes.
+                    // Texts among numbers are an error, not classes.
                     let (_, reason) = block.target.guess_task()?;
                     return Ok(Found::Classes(reason));
                 }
                 block.target.learn(Task::Regress)?;
-                bail!("the target is no number");
+                bail!("the target is not a number");
             } else {
                 block.target.numbers().collect()
             };
@@ -99,18 +99,17 @@ impl Survey {
         })))
     }
 
-    /// # Errors
-    /// Fewer rows of positive weight than a fit needs.
+    /// There are fewer rows of positive weight than a fit needs.
     pub fn check(&self) -> Result<(), Error> {
         if self.used < LEAST_ROWS { Err(Error::TooFewRows { found: self.used, least: LEAST_ROWS }) } else { Ok(()) }
     }
 
-    /// The features of the sample, standardised if that was asked for.
+    /// Returns the features of the sample, [S, D], standardised if requested.
     pub fn scaled(&self) -> Array2<f64> {
         self.scaling.as_ref().map_or_else(|| self.sample.x.clone(), |scaling| scaling.apply(self.sample.x.view()))
     }
 
-    /// Number in the table of a row of the sample.
+    /// Returns the row number in the table of a row of the sample.
     pub fn number(&self, place: usize) -> usize {
         self.sample.positions[place].1 as usize
     }

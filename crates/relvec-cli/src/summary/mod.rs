@@ -1,4 +1,4 @@
-//! What `inspect` and the end of `fit` say of a model, as an object and as text.
+//! Summary of a model for `inspect` and the end of `fit`, as JSON and as text.
 
 mod text;
 
@@ -12,16 +12,17 @@ use crate::args::Task;
 
 pub(crate) use text::Seen;
 
-/// The JSON object of `inspect --json` and `fit --json`; the order of the fields is that of the keys.
+/// The JSON object of `inspect --json` and `fit --json`, with its keys in the order of the fields.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary<'a> {
     format_version: u64,
     machine: &'a str,
     task: &'static str,
-    /// `null` for a support vector machine, as everything that belongs to a distribution of the weights.
+    /// `null` for a support vector machine, like all values that belong to a posterior of the weights.
     likelihood: Option<&'static str>,
     inference: Option<&'a str>,
-    /// Only of a support vector machine: its formulation, and support vectors inside the margin or beyond it.
+    /// Only for a support vector machine: its formulation, and the number of support vectors inside the margin or
+    /// beyond it.
     #[serde(skip_serializing_if = "Option::is_none")]
     formulation: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,13 +30,13 @@ pub(crate) struct Summary<'a> {
     /// `null` for a given design matrix.
     kernel: Option<KernelSummary>,
     features: &'a [String],
-    /// Only where the columns of the table are no features as they are.
+    /// Only if columns of the table are encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<&'a Encoding>,
-    /// Counted, since a model may come without names.
+    /// Number of features, also for a model without names.
     #[serde(skip)]
     n_features: usize,
-    /// Only of several outputs: their names, and the standard deviations of their noise.
+    /// Only for several outputs: their names, and the standard deviations of their noise.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     targets: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,57 +45,59 @@ pub(crate) struct Summary<'a> {
     /// How more than two classes are modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_class: Option<&'static str>,
-    /// Only where it is not Laplace's approximation.
+    /// Only if it is not Laplace's approximation.
     #[serde(skip_serializing_if = "Option::is_none")]
     posterior: Option<&'static str>,
     n_rows: usize,
     n_vectors: usize,
-    /// Only where each class has precisions of its own.
+    /// Only if each class has its own precisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     class_weights: Option<ClassWeights>,
-    /// 0-based rows of the training table.
+    /// Rows of the training table, counted from 0.
     relevance: &'a [usize],
-    /// Only where centres are no rows: `relevance` counts those that were moved.
+    /// Only if centres were learned: `relevance` then contains the rows at which they started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     learned_centres: bool,
-    /// What each feature moves in the kernel; only with one gamma per feature.
+    /// Share of each feature in the changes of the kernel; only with one gamma per feature.
     #[serde(skip_serializing_if = "<[f64]>::is_empty")]
     feature_relevance: &'a [f64],
     log_evidence: Option<f64>,
-    /// Where weights of no use stay in the model, and the evidence is a lower bound.
+    /// Only if weights without use remain in the model, so that the evidence is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_use: Option<InUse>,
-    /// `null` for classification and counts; of Student-t noise its scale; 0 where that of each row was given.
+    /// Noise standard deviation; for Student-t noise its scale; 0 for known noise variances; `null` for classification
+    /// and counts.
     noise_std: Option<f64>,
-    /// Of Student-t noise its degrees of freedom.
+    /// Degrees of freedom of Student-t noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     noise_degrees: Option<f64>,
     status: &'static str,
     iterations: usize,
-    /// The models of two classes that decide together.
+    /// The binary models of a multiclass model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<MemberSummary>,
-    /// Whether the fit saw signs that the model interpolates its training rows.
+    /// True if the fit found signs that the model interpolates its training rows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interpolates: bool,
     /// The process prior of the weights, if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<ProcessSummary>,
-    /// Whether classes are learned by regression on labels; `log_evidence` is then the log probability of rows left out.
+    /// True if classes are learned by regression on labels. `log_evidence` is then the log probability of left-out
+    /// rows.
     #[serde(skip)]
     label_regression: bool,
-    /// The variance of predictions, where it is not that of the posterior, and the rows kept for it.
+    /// The variance of predictions if it is not that of the posterior, and the number of rows kept for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_rows: Option<usize>,
-    /// Landmarks at which sums over the rows are kept.
+    /// Number of landmarks at which the model keeps sums over the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_statistics: Option<usize>,
-    /// What variances are multiplied by, where that is something.
+    /// Factor of the variances, if calibration found one.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance_factor: Option<f64>,
-    /// Only from `fit`: a model file holds no time, nor scores.
+    /// Only from `fit`, since a model file contains neither times nor scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation: Option<&'a Validation>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,11 +114,11 @@ struct MemberSummary {
 
 #[derive(Debug, Serialize)]
 struct ProcessSummary {
-    /// In squared units of the (first) target.
+    /// Prior variance in squared units of the (first) target.
     amplitude: f64,
-    /// Centres that the search chose; the others complete them.
+    /// Number of centres that the search selected; the others were added to span the process.
     searched: usize,
-    /// Mean residual variance of the prior over that of the noise.
+    /// Mean residual variance of the prior, divided by the noise variance.
     residual: f64,
 }
 
@@ -125,12 +128,12 @@ struct KernelSummary {
     parameters: Value,
 }
 
-/// The task that a model was trained for.
+/// Returns the task of a model.
 pub(crate) fn task(model: &Model) -> Task {
     if model.n_classes().is_none() { Task::Regress } else { Task::Classify }
 }
 
-/// Weights of the classes, those of the bias included.
+/// Numbers of class weights, including the intercepts.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct ClassWeights {
     present: usize,
@@ -152,7 +155,7 @@ impl<'a> Summary<'a> {
             kernel: match &model.expansion.basis {
                 FittedBasis::Kernel { kernel, .. } | FittedBasis::Sparse { kernel, .. } => Some(KernelSummary {
                     name: kernel.name(),
-                    // The kernel in JSON is {name: {parameter: value}}.
+                    // In JSON a kernel is {name: {parameter: value}}.
                     parameters: serde_json::to_value(kernel).map_or(Value::Null, |mut v| v[kernel.name()].take()),
                 }),
                 FittedBasis::External { .. } => Some(KernelSummary { name: "external", parameters: Value::Object(Map::new()) }),

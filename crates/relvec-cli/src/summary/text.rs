@@ -1,4 +1,4 @@
-//! The summary as lines for people.
+//! The summary as lines of text.
 
 use relvec::{Kernel, Model, Status, Validation};
 use serde_json::{Value, json};
@@ -8,41 +8,41 @@ use crate::args::Task;
 use crate::layout::Lines;
 use crate::text::{count, list, share, significant, thousands};
 
-/// Names and numbers shown of a list.
+/// Most names or numbers of a list that are shown.
 const SHOWN: usize = 12;
-/// Classes named in the first line.
+/// Most classes named in the first line.
 const CLASSES_SHOWN: usize = 5;
-/// Features of a lesser share are counted, not named.
+/// Least share of a feature that is named. Features below are only counted.
 const LEAST_SHARE: f64 = 5e-4;
-/// Characters of the bar of the most relevant feature, and of the name of any.
+/// Characters of the bar of the most relevant feature, and most characters of a name.
 const BAR: f64 = 16.0;
 const NAME: usize = 24;
-/// Shares of features that are closer are equal: they are sums of rounded numbers.
+/// Shares of features that differ by less are equal, since they are sums of rounded numbers.
 const SAME: f64 = 1e-9;
 /// Significant digits.
 const DIGITS: usize = 3;
 const EVIDENCE_DIGITS: usize = 4;
-/// Of the numbers in a sum of kernels, which may be years.
+/// Significant digits of numbers in a sum of kernels, which may be years.
 const KERNEL_DIGITS: usize = 4;
-/// Log evidence in nats has this many decimals at least: a difference of 0.1 nats means nothing.
+/// Significant digits of a large log evidence in nats. A difference of 0.1 nats is negligible.
 const NATS_DIGITS: usize = 7;
 
-/// What the training table says and a model file does not hold.
+/// Results on the training rows, which a model file does not contain.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Standard deviation of the target, > 0.
     pub spread: Option<f64>,
-    /// Misclassified training rows, and how many would be if the most frequent class were predicted always.
+    /// Misclassified training rows, and their number if always the most frequent class were predicted.
     pub errors: Option<(usize, usize)>,
 }
 
-/// A log evidence: one decimal, or as many digits as large ones have.
+/// Returns a log evidence with [`EVIDENCE_DIGITS`] digits, or [`NATS_DIGITS`] if it is large.
 fn nats(value: f64) -> String {
     let digits = if value.abs() < 1e5 { EVIDENCE_DIGITS } else { NATS_DIGITS };
     format!("{} nats", significant(value, digits))
 }
 
-/// The seconds that something took.
+/// Returns a duration as text.
 fn seconds(value: f64) -> String {
     match value {
         _ if value < 0.01 => "under 0.01 s".into(),
@@ -52,7 +52,7 @@ fn seconds(value: f64) -> String {
 }
 
 impl Summary<'_> {
-    /// The first line of `fit`: what was done on what, and how it ended. `target`: names of the targets.
+    /// Returns the first line of `fit`: task, targets, features, and how the fit ended. `target`: names of the targets.
     pub fn verdict(&self, model: &Model, targets: &[String]) -> String {
         let names = list(&targets.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), SHOWN);
         let features = count(self.n_features, "feature");
@@ -74,7 +74,7 @@ impl Summary<'_> {
         format!("{what}, {rows}: {end}")
     }
 
-    /// What the model is, the most important first.
+    /// Adds the lines on the model, the most important first.
     pub fn describe(&self, seen: &Seen, out: &mut Lines) {
         self.vectors(out);
         self.noise(seen, out);
@@ -112,7 +112,7 @@ impl Summary<'_> {
         }
     }
 
-    /// Whether the features have no width of their own, but that of all: nothing tells them apart.
+    /// True if all features have the same share, since they share one kernel width.
     fn has_one_width(&self) -> bool {
         let mut shares = self.feature_relevance.iter();
         shares.next().is_some_and(|first| shares.all(|share| (share - first).abs() < SAME))
@@ -120,7 +120,7 @@ impl Summary<'_> {
 
     fn vectors(&self, out: &mut Lines) {
         let vectors = match self.members.len() {
-            // Of the scheme that keeps all weights, and of centres moved, there may be as many as rows.
+            // The variational scheme keeps all candidates, and learned centres may be as many as rows.
             0 => share(self.n_vectors, self.n_rows, "row"),
             n => {
                 let total = self.members.iter().map(|m| m.n_vectors).sum::<usize>();
@@ -130,7 +130,7 @@ impl Summary<'_> {
         match (self.n_bounded, &self.process) {
             (Some(bounded), _) => out.line("support vectors", &format!("{vectors}, {bounded} at their bound")),
             (None, Some(ProcessSummary { searched, residual, .. })) if self.n_vectors > 0 => {
-                // Of large tables there is no search.
+                // For large tables there is no search.
                 let chosen = match searched {
                     n if *n == self.n_vectors => String::new(),
                     n => format!(", {n} of them chosen by the search"),
@@ -167,7 +167,7 @@ impl Summary<'_> {
             out.line("noise", &text);
         }
         if !self.noise_stds.is_empty() {
-            // A model that was not made from a table may have no names.
+            // A model that was not fitted to a table may have no names.
             let name = |k: usize| self.targets.get(k).map_or(String::new(), |name| format!(" ({name})"));
             let of = |(k, std): (usize, &f64)| format!("{}{}", significant(*std, DIGITS), name(k));
             let each: Vec<String> = self.noise_stds.iter().enumerate().map(of).collect();
@@ -180,7 +180,7 @@ impl Summary<'_> {
         }
     }
 
-    /// Shares of the features as bars, the most relevant first.
+    /// Adds the shares of the features as bars, the most relevant first.
     fn relevance_of_features(&self, out: &mut Lines) {
         let mut order: Vec<usize> = (0..self.feature_relevance.len()).collect();
         order.sort_by(|d, e| self.feature_relevance[*e].total_cmp(&self.feature_relevance[*d]));
@@ -222,7 +222,7 @@ impl Summary<'_> {
     }
 }
 
-/// What cross-validation says, in a line.
+/// Returns the scores of cross-validation in a line.
 fn scores(validation: &Validation) -> String {
     let own = &validation.scores;
     let percent = |v: f64| 100.0 * v;
@@ -243,7 +243,7 @@ fn scores(validation: &Validation) -> String {
 }
 
 impl KernelSummary {
-    /// `one_width`: whether the widths of the features, where each has its own, are the same in units of their spread.
+    /// Returns the kernel as text. `one_width`: true if the widths of the features are equal in units of their spread.
     fn to_text(&self, one_width: bool) -> String {
         let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
         if let ("periodic" | "sum", Ok(kernel)) = (self.name, serde_json::from_value::<Kernel>(json!({ self.name: parameters })))

@@ -1,7 +1,7 @@
-//! Rows of a CSV file: separator given or found in the header, plain or gzip.
+//! Rows of a CSV file, plain or gzip. The separator is given or detected from the header.
 //!
-//! Spreadsheet programs leave traces that are no rows: a line `sep=;` above the header, rows of separators alone, separators
-//! behind the last cell. They are passed over.
+//! Spreadsheet programs add lines that are not rows: a line `sep=;` above the header, rows with separators only, and
+//! separators after the last cell. These are skipped.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use super::{Cell, MOST_CELL, MOST_COLUMNS, Rows};
 use crate::args::ReadArgs;
 use crate::text::count;
 
-/// Bytes in which the end of the header is looked for.
+/// Most bytes in which the end of the header is searched.
 const HEAD: u64 = 1 << 20;
-/// Most bytes of a row: 64 for each of a million columns. A row is in memory as a whole, and a small compressed file can
-/// hold one without end.
+/// Most bytes of a row: 64 for each of a million columns. A whole row is in memory, and a small compressed file can
+/// contain an endless row.
 const MOST_RECORD: usize = 1 << 26;
 /// Bytes read at a time.
 pub(super) const PIECE: usize = 1 << 16;
-/// What the separator is called that is any number of spaces and tabs.
+/// Code of the separator "any number of spaces and tabs".
 const SPACE: u8 = b' ';
-/// Cells of a row beyond those of the header that are counted, so that an error can say how many there are.
+/// Surplus cells of a row that are counted, so that an error can give their number.
 const CELLS_COUNTED: usize = 1000;
 
 pub(super) struct CsvRows {
@@ -33,14 +33,14 @@ pub(super) struct CsvRows {
     parser: Reader,
     record: Record,
     separator: u8,
-    /// What to say of the separator, if it was guessed from more than the header.
+    /// Note on the separator, if it was detected from more than the header.
     guessed: Option<String>,
-    /// Columns of the header.
+    /// Number of columns in the header.
     columns: usize,
     row: usize,
-    /// Rows without any value that were passed over.
+    /// Skipped rows without any value.
     blank: usize,
-    /// Bytes of the file read, and all of them; rows of the file, estimated.
+    /// Bytes read, size of the file, and estimated number of rows.
     read: Arc<AtomicU64>,
     size: Option<u64>,
     about: Option<f64>,
@@ -49,16 +49,16 @@ pub(super) struct CsvRows {
 /// The cells of a row.
 #[derive(Default)]
 struct Record {
-    /// One after the other, and room for more.
+    /// Bytes of all cells in order, with spare room.
     bytes: Vec<u8>,
-    /// Where each ends, and room for more; how many there are.
+    /// Ends of the cells in `bytes`, with spare room, and number of cells.
     ends: Vec<usize>,
     cells: usize,
-    /// Where the row begins in the file.
+    /// Line of the file in which the row begins.
     line: u64,
 }
 
-/// Counts the bytes that go through.
+/// Reader that counts the bytes read.
 struct Counted<R> {
     inner: R,
     read: Arc<AtomicU64>,
@@ -72,7 +72,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Reads the header of a CSV file; `size`: its bytes, where it is a file.
+/// Reads the header of a CSV file. `size`: bytes of the file, if it is a file.
 pub(super) fn open(
     file: impl Read + 'static,
     compressed: bool,
@@ -100,7 +100,7 @@ pub(super) fn open(
     if separator == SPACE {
         stream = Box::new(Tidy::with_single_tabs(stream));
     }
-    let guessed = spaces.then(|| "cells are taken to be separated by spaces (--sep says otherwise)".to_string());
+    let guessed = spaces.then(|| "cells are separated by spaces (--sep sets another separator)".to_string());
     let input = BufReader::with_capacity(PIECE, stream);
     let parser = ReaderBuilder::new().delimiter(if separator == SPACE { b'\t' } else { separator }).build();
     let record = Record::default();
@@ -111,7 +111,7 @@ pub(super) fn open(
     }
     let mut columns: Vec<String> =
         (0..rows.record.cells).map(|column| rows.text(column).unwrap_or_default().trim().to_string()).collect();
-    // Separators behind the last name.
+    // Removes empty names after the last name.
     while columns.len() > 1 && columns.last().is_some_and(String::is_empty) {
         columns.pop();
     }
@@ -124,19 +124,21 @@ pub(super) fn open(
     Ok((columns, rows))
 }
 
-/// The separator that a first line `sep=;` declares, as a spreadsheet program writes it; its text is removed from `head`.
+/// Returns the separator that a first line `sep=;` declares, as spreadsheet programs write it, and removes its text
+/// from `head`.
 fn take_declared(head: &mut Vec<u8>) -> Option<u8> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let start = head.len() - text.len();
     let rest = text.strip_prefix(b"sep=")?;
     let separator = *rest.first().filter(|mark| mark.is_ascii() && !mark.is_ascii_alphanumeric())?;
     rest.get(1).filter(|end| matches!(end, b'\r' | b'\n'))?;
-    // The end of the line stays, and with it the numbers of the lines.
+    // The end of the line is kept, so that line numbers are correct.
     head.drain(start..start + b"sep=;".len());
     Some(separator)
 }
 
-/// Whether spaces separate the cells: the first two lines have no other separator, and as many words as each other, two at least.
+/// True if spaces separate the cells: the first two lines contain no other separator, and the same number of words, at
+/// least two.
 fn has_spaces(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -145,7 +147,7 @@ fn has_spaces(head: &[u8]) -> bool {
     !header.contains([',', ';', '\t', '"']) && words(header) > 1 && words(header) == words(row)
 }
 
-/// The most frequent of comma, semicolon and tab in the first line, outside quotes.
+/// Returns the most frequent of comma, semicolon and tab in the first line, outside quotes.
 fn separator(head: &[u8]) -> u8 {
     let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
     let mut quoted = false;
@@ -153,19 +155,19 @@ fn separator(head: &[u8]) -> u8 {
     for byte in head {
         match byte {
             b'"' => quoted = !quoted,
-            // Blank lines before the header are none, to the reader of the file either.
+            // The CSV reader also skips blank lines before the header.
             b'\n' | b'\r' if !quoted && started => break,
             _ if !quoted => counts.iter_mut().filter(|(b, _)| b == byte).for_each(|(_, n)| *n += 1),
             _ => {}
         }
         started |= !matches!(byte, b'\n' | b'\r');
     }
-    // Of equal counts the first: a comma unless something else is there.
+    // For equal counts the first is chosen: a comma unless another one occurs.
     counts.iter().rev().max_by_key(|(_, n)| *n).map_or(b',', |(b, _)| *b)
 }
 
 impl CsvRows {
-    /// Reads the next row; `false` after the last one.
+    /// Reads the next row. Returns `false` after the last one.
     fn record(&mut self) -> Result<bool> {
         let Record { bytes, ends, cells, line } = &mut self.record;
         let mut length = 0;
@@ -206,12 +208,12 @@ impl CsvRows {
         Ok(more)
     }
 
-    /// Whether the cells of the present row from `first` on are blank, or there are none.
+    /// True if the cells of the current row from `first` on are blank or absent.
     fn is_empty(&self, first: usize) -> bool {
         (first..self.record.cells).all(|cell| self.text(cell).is_some_and(|text| text.trim().is_empty()))
     }
 
-    /// A cell of the present row, if there is such a one and it is text.
+    /// Returns a cell of the current row if it exists and is UTF-8 text.
     fn text(&self, cell: usize) -> Option<&str> {
         let Record { bytes, ends, cells, .. } = &self.record;
         let start = if cell == 0 { 0 } else { *ends.get(cell - 1)? };
@@ -220,14 +222,14 @@ impl CsvRows {
     }
 }
 
-/// Whether one of the last `new` cells is too long.
+/// True if one of the last `new` cells is too long.
 fn has_long(ends: &[usize], new: usize) -> bool {
     let first = ends.len() - new;
     let start = if first == 0 { 0 } else { ends[first - 1] };
     ends[first..].iter().scan(start, |before, end| Some(end - std::mem::replace(before, *end))).any(|size| size > MOST_CELL)
 }
 
-/// Where `row` is (1-based; 0 is the header).
+/// Returns the position of `row` as text. Rows are counted from 1; 0 is the header.
 fn place(row: usize, line: u64) -> String {
     if row == 0 { "the header".to_string() } else { format!("row {row} (line {line})") }
 }
@@ -258,7 +260,7 @@ impl Rows for CsvRows {
     }
 
     fn notes(&self) -> Vec<String> {
-        let blank = (self.blank > 0).then(|| format!("{} without any value passed over", count(self.blank, "row")));
+        let blank = (self.blank > 0).then(|| format!("{} without any value skipped", count(self.blank, "row")));
         self.guessed.clone().into_iter().chain(blank).collect()
     }
 
@@ -319,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The error of a table, and the bytes that were kept of it.
+    /// Returns the error of a table, and the bytes that were kept in memory.
     fn refused(bytes: impl Read + 'static) -> (String, usize) {
         let (error, kept) = match open(bytes, false, None, &ReadArgs::default()) {
             Ok((_, mut rows)) => {

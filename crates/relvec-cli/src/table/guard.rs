@@ -1,19 +1,19 @@
-//! Panics of a format's crate become errors of the file that is read.
+//! Converts panics of a format's crate to errors of the file.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether this thread is inside [`contain`], where a panic is expected and reported by the caller.
+    /// True if this thread is inside [`contain`], where panics are expected and the caller reports them.
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the result of `work`, or `None` if it panicked; nothing is printed then.
+/// Returns the result of `work`, or `None` if it panicked. Nothing is printed then.
 ///
-/// The caller must drop whatever `work` has changed: a panic may leave it half done. A panic hook prints before a panic
-/// can be caught, so one is installed that is silent on threads inside this function and calls the earlier hook on all
-/// others.
+/// The caller must drop whatever `work` has changed, since a panic may leave it half done. A panic hook prints before a
+/// panic can be caught. The hook installed here is silent on threads inside this function and calls the earlier hook on
+/// all others.
 pub(super) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,7 +1,7 @@
-//! Tables in: one interface to the rows of a CSV, Parquet, .npy or svmlight file, with errors that name the cell.
+//! Input of tables: one interface to the rows of CSV, Parquet, .npy and svmlight files, with errors that name the cell.
 //!
-//! Whatever the bytes of a file are, reading it ends with its rows or with an error: it neither panics nor takes more memory
-//! than the bytes that are there support (see [`MOST_COLUMNS`], [`MOST_CELL`], and the limits of each format).
+//! Reading ends with the rows or with an error for any bytes. It does not panic, and it takes no more memory than the
+//! bytes of the file justify (see [`MOST_COLUMNS`], [`MOST_CELL`], and the limits of each format).
 
 mod csv;
 mod guard;
@@ -25,25 +25,25 @@ use self::spelling::{decimal_comma, hint, with_decimal};
 use crate::args::ReadArgs;
 use crate::text::{count, cut, list};
 
-/// Most columns of a table: a header of a few bytes can claim any number of them. Tables of genomes have as many.
+/// Most columns of a table, since a header of a few bytes can claim any number. Tables of genomes have as many.
 pub(crate) const MOST_COLUMNS: usize = 1_000_000;
-/// Most bytes of a text cell. Names of classes are shorter, and a cell is in memory as a whole.
+/// Most bytes of a text cell. Names of classes are shorter, and a whole cell is in memory.
 pub(crate) const MOST_CELL: usize = 1 << 20;
-/// Names shown when a column is not found.
+/// Most names shown if a column is not found.
 const NAMES_SHOWN: usize = 30;
-/// Names shown of two lists.
+/// Most names shown of two lists.
 const FEW_NAMES: usize = 10;
-/// Texts that mean a missing cell, whatever the case of their letters: of R, Python, databases and spreadsheet programs.
+/// Texts of missing cells in R, Python, databases and spreadsheet programs. Upper and lower case count as equal.
 const MISSING: [&str; 6] = ["NA", "N/A", "#N/A", "NaN", "null", "?"];
 
 /// One cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell<'a> {
-    /// Empty or a text that means it (CSV), null (Parquet), NaN.
+    /// Empty or a text of a missing cell (CSV), null (Parquet), or NaN.
     Missing,
     Text(&'a str),
     Number(f64),
-    /// A whole number beyond 2^53, which 64-bit floating point does not tell from its neighbours.
+    /// A whole number above 2^53, which 64-bit floating point cannot distinguish from its neighbours.
     Integer(i128),
     Boolean(bool),
     /// A type that is neither number nor text, such as a date.
@@ -56,39 +56,39 @@ impl Cell<'_> {
     }
 }
 
-/// What a file format does: one row after the other.
+/// Reader of a file format, row by row.
 trait Rows {
-    /// Goes to the next row; `false` after the last one.
+    /// Goes to the next row. Returns `false` after the last one.
     fn advance(&mut self) -> Result<bool>;
-    /// A cell of the present row.
+    /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Cell<'_>;
-    /// Line of the present row in the file, where the format has lines.
+    /// Returns the line of the current row in the file, if the format has lines.
     fn line(&self) -> Option<u64>;
-    /// Whether a comma in a cell may be a decimal mark.
+    /// True if a comma in a cell may be a decimal mark.
     fn has_decimal_commas(&self) -> bool {
         false
     }
-    /// No cell of another column will be asked for. Called before the first row.
+    /// Announces that only cells of these columns will be read. Called before the first row.
     fn only(&mut self, _columns: &[usize]) {}
-    /// Rows of the file, where it says how many.
+    /// Returns the number of rows if the file contains it.
     fn count(&self) -> Option<usize> {
         None
     }
-    /// Rows of the file, estimated.
+    /// Returns the estimated number of rows.
     fn about(&self) -> Option<f64> {
         self.count().map(|n| n as f64)
     }
-    /// The part of the file that has been read, where that is better known than by the rows.
+    /// Returns the share of the file that has been read, if this is better known than from the rows.
     fn share(&self) -> Option<f64> {
         None
     }
-    /// What kind of file it is.
+    /// Returns the kind of the file.
     fn format(&self) -> String;
-    /// A column of zeros, if the format leaves out zeros and `name` may be that of a feature that the file does not have.
+    /// Returns a column of zeros for the feature `name` if the format leaves out zeros and the file lacks this feature.
     fn zero_column(&self, _name: &str) -> Option<usize> {
         None
     }
-    /// What was made of the file that its reader should know of, once it has been read.
+    /// Returns notes on how the file was read, after the last row.
     fn notes(&self) -> Vec<String> {
         vec![]
     }
@@ -98,23 +98,24 @@ trait Rows {
 pub(crate) struct Table {
     columns: Vec<String>,
     rows: Box<dyn Rows>,
-    /// The columns have no names of their own, but are counted from 0.
+    /// True if the columns have no names and are counted from 0.
     counted: bool,
-    /// Decimal marks of the columns so far, where commas may be such; else empty.
+    /// Decimal marks of the columns so far, if commas can be decimal marks; otherwise empty.
     marks: Vec<cell::Cell<Marks>>,
-    /// The decimal mark of all columns, if it was given.
+    /// Decimal mark of all columns, if it was given.
     decimal: Option<char>,
-    /// Texts that mean a missing cell; whether one begins as numbers do.
+    /// Texts of missing cells; `missing_numbers` is true if one of them begins like a number.
     missing: Vec<String>,
     missing_numbers: bool,
-    /// Rows read so far: the 1-based number of the present row.
+    /// Number of rows read so far, which is the number of the current row, counted from 1.
     row: usize,
-    /// Whether these are all.
+    /// True if all rows have been read.
     ended: bool,
 }
 
 impl Table {
-    /// Opens a file. Its first bytes tell what it is; only that a text is of the svmlight format, its name does.
+    /// Opens a file. Its first bytes identify the format; only the svmlight format is identified by the name of the
+    /// file.
     pub fn open(path: &Path, reading: &ReadArgs) -> Result<Table> {
         Table::open_unnamed(path, reading).with_context(|| format!("`{}`", path.display()))
     }
@@ -126,7 +127,7 @@ impl Table {
         let mut file = File::open(path).context("cannot open the table")?;
         let mut magic = Vec::new();
         file.by_ref().take(npy::MAGIC.len() as u64).read_to_end(&mut magic).context("cannot read the table")?;
-        // A pipe cannot go back; there, what was read is put in front again.
+        // A pipe cannot be rewound, so the bytes read are put in front again.
         let rewound = file.seek(SeekFrom::Start(0)).is_ok();
         let size = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
         let counted = magic == npy::MAGIC;
@@ -175,48 +176,48 @@ impl Table {
         })
     }
 
-    /// The names in the header.
+    /// Returns the names in the header.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Whether the columns have no names of their own.
+    /// True if the columns have no names.
     pub fn is_counted(&self) -> bool {
         self.counted
     }
 
-    /// Rows of the file, as it says.
+    /// Returns the number of rows if the file contains it.
     pub fn count(&self) -> Option<usize> {
         self.rows.count()
     }
 
-    /// Rows of the file, as it says or estimated; nobody knows of a pipe.
+    /// Returns the number of rows, exact or estimated; `None` for a pipe.
     pub fn about(&self) -> Option<f64> {
         self.rows.about()
     }
 
-    /// Rows read so far.
+    /// Returns the number of rows read so far.
     pub fn row(&self) -> usize {
         self.row
     }
 
-    /// Whether all rows have been read.
+    /// True if all rows have been read.
     pub fn is_at_end(&self) -> bool {
         self.ended
     }
 
-    /// The part of the file that has been read.
+    /// Returns the share of the file that has been read.
     pub fn share(&self) -> Option<f64> {
         self.rows.share().or_else(|| Some(self.row as f64 / self.rows.count()?.max(1) as f64))
     }
 
-    /// Promises to ask for cells of these columns only; before the first row.
+    /// Announces that only cells of these columns will be read. Call it before the first row.
     pub fn only(&mut self, columns: &[usize]) {
         self.rows.only(columns);
     }
 
-    /// The position of the column `name`; `role` says in the error what it was wanted for. Where columns
-    /// are counted, -1 is the last.
+    /// Returns the index of the column `name`. `role` names its purpose in the error. If columns are counted, -1 is the
+    /// last.
     pub fn find(&self, name: &str, role: &str) -> Result<usize> {
         let from_the_end = || {
             let back = name.strip_prefix('-').filter(|_| self.counted)?.parse().ok()?;
@@ -229,27 +230,27 @@ impl Table {
             .ok_or_else(|| anyhow!("there is no column `{name}` ({role}); the columns are: {}", list(&self.columns, NAMES_SHOWN)))
     }
 
-    /// Whether a comma in a cell may be a decimal mark, and the cells have to say.
+    /// True if commas can be decimal marks and the cells decide.
     pub fn has_decimal_commas(&self) -> bool {
         self.decimal.is_none() && self.rows.has_decimal_commas()
     }
 
-    /// The decimal mark, if it was given.
+    /// Returns the decimal mark, if it was given.
     pub fn decimal(&self) -> Option<char> {
         self.decimal
     }
 
-    /// The value of a text, with the decimal mark that was given.
+    /// Returns the value of a text with the given decimal mark.
     pub fn with_decimal(&self, text: &str) -> Option<f64> {
         self.decimal.and_then(|mark| with_decimal(text, mark))
     }
 
-    /// What kind of file it is, and what separates its cells.
+    /// Returns the kind of the file, with the separator of its cells.
     pub fn format(&self) -> String {
         self.rows.format()
     }
 
-    /// What was made of the table that its reader should know of, once it has been read.
+    /// Returns notes on how the table was read, after the last row.
     pub fn notes(&self) -> Vec<String> {
         let commas = self.columns.iter().zip(&self.marks).filter(|(_, marks)| marks.get().has_comma());
         let commas: Vec<&String> = commas.map(|(name, _)| name).collect();
@@ -257,16 +258,16 @@ impl Table {
         self.rows.notes().into_iter().chain(commas).collect()
     }
 
-    /// The value of a text with a decimal mark that was given, or with a decimal comma if commas may be such.
+    /// Returns the value of a text with the given decimal mark, or with a decimal comma if commas can be decimal marks.
     pub fn decimal_comma(&self, text: &str) -> Option<f64> {
         if self.has_decimal_commas() { decimal_comma(text) } else { self.with_decimal(text) }
     }
 
-    /// Goes to the next row; `false` after the last one.
+    /// Goes to the next row. Returns `false` after the last one.
     ///
     /// # Errors
-    /// The file cannot be read; or it has ended, and the commas of a column that was read as numbers could be decimal marks
-    /// as well as separate thousands.
+    /// The file cannot be read. Or it has ended, and the commas of a column of numbers could be decimal marks or thousands
+    /// separators.
     pub fn advance(&mut self) -> Result<bool> {
         let more = self.rows.advance()?;
         self.row += usize::from(more);
@@ -277,7 +278,7 @@ impl Table {
         Ok(more)
     }
 
-    /// A cell of the present row, spaces around text removed.
+    /// Returns a cell of the current row, without spaces around a text.
     pub fn cell(&self, column: usize) -> Cell<'_> {
         match self.rows.cell(column) {
             Cell::Text(text) => match text.trim() {
@@ -290,7 +291,7 @@ impl Table {
     }
 
     fn is_missing(&self, text: &str) -> bool {
-        // Most cells are numbers, which no text of a missing cell begins like unless it was given.
+        // Fast path: most cells are numbers, and no text of a missing cell begins like one unless it was given.
         let number = text.as_bytes().first().map(|byte| begins_number(*byte));
         match number {
             None => true,
@@ -299,12 +300,12 @@ impl Table {
         }
     }
 
-    /// A cell of the present row as a finite number.
+    /// Returns a cell of the current row as a finite number.
     pub fn number(&self, column: usize) -> Result<f64> {
         self.value(column)?.ok_or_else(|| self.missing(column))
     }
 
-    /// A cell of the present row as a finite number; `None` if it is missing.
+    /// Returns a cell of the current row as a finite number, or `None` if it is missing.
     pub fn value(&self, column: usize) -> Result<Option<f64>> {
         let value = match self.cell(column) {
             Cell::Number(value) => value,
@@ -332,17 +333,17 @@ impl Table {
         Ok(Some(value))
     }
 
-    /// What to do about a cell that is no number.
+    /// Returns advice on a cell that is not a number.
     pub fn hint(&self, text: &str) -> String {
         hint(text)
     }
 
-    /// The error for a missing cell of the present row.
+    /// Returns the error for a missing cell of the current row.
     pub fn missing(&self, column: usize) -> anyhow::Error {
         self.error(column, &format!("{}; fill in missing values or leave such rows out", self.missing_cell(column)))
     }
 
-    /// What stands in a missing cell of the present row.
+    /// Returns a description of a missing cell of the current row.
     pub fn missing_cell(&self, column: usize) -> String {
         match self.rows.cell(column) {
             Cell::Text(text) if !text.trim().is_empty() => format!("the cell is `{}`, a missing value", cut(text.trim())),
@@ -351,20 +352,20 @@ impl Table {
         }
     }
 
-    /// An error at a cell of the present row.
+    /// Returns an error at a cell of the current row.
     pub fn error(&self, column: usize, problem: &str) -> anyhow::Error {
         let line = self.rows.line().map_or(String::new(), |l| format!(" (line {l})"));
-        // Only a column of zeros has no name, and zeros are no error.
+        // Only a column of zeros has no name, and zeros never cause an error.
         let name = self.columns.get(column).map_or("", String::as_str);
         anyhow!("row {}{line}, column `{}`: {problem}", self.row, cut(name))
     }
 }
 
-/// The columns of `table` that hold `features`, in their order. Where columns are counted and there are as
-/// many as features, by position.
+/// Returns the columns of `table` with the `features`, in their order. If columns are counted and there are as many
+/// columns as features, the columns are taken in order.
 ///
 /// # Errors
-/// Features that are not there; `whose` says in the error whose they are.
+/// Features are missing. `whose` names their owner in the error.
 pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Result<Vec<usize>> {
     if table.counted && table.columns.len() == features.len() {
         return Ok((0..features.len()).collect());
@@ -384,7 +385,7 @@ pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Resu
     Ok(features.iter().filter_map(place).collect())
 }
 
-/// Whether a number may begin with that byte.
+/// True if a number may begin with this byte.
 fn begins_number(byte: u8) -> bool {
     byte.is_ascii_digit() || b"+-.".contains(&byte)
 }

@@ -1,6 +1,6 @@
-//! Rows of an .npy file: a matrix of numbers, in blocks of the file.
+//! Rows of an .npy file: a matrix of numbers, read in blocks.
 //!
-//! Read, not mapped: pages of a mapped file count as memory of the process, and would grow with the table.
+//! The file is not mapped into memory: mapped pages count as memory of the process and would grow with the table.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -12,15 +12,15 @@ use super::guard::contain;
 use super::{Cell, MOST_COLUMNS, Rows};
 use crate::text::count;
 
-/// Bytes decoded at a time. More where columns are written one after the other: each has a piece of its own then, and many
-/// columns with short pieces would mean reading a few bytes at a time from all over the file.
+/// Bytes decoded at a time. The second limit is for matrices in column order: each column has its own piece of the
+/// file, and many short pieces would mean many small reads.
 const CHUNK: usize = 1 << 20;
 const CHUNK_BY_COLUMNS: usize = 1 << 25;
-/// Most bytes of the header, as in the format's first version, and deepest nesting of what it holds.
+/// Most bytes of the header, as in the format's first version, and deepest nesting of its content.
 const MOST_HEADER: u64 = 1 << 16;
 const DEEPEST: usize = 16;
 
-/// First bytes of every such file.
+/// First bytes of every .npy file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 pub(super) struct NpyRows {
@@ -29,18 +29,18 @@ pub(super) struct NpyRows {
     /// Bytes of a number.
     width: usize,
     kind: Kind,
-    /// N, D, and whether columns (not rows) are written one after the other.
+    /// N and D; `by_columns` is true if the file is in column order.
     shape: (usize, usize),
     by_columns: bool,
-    /// Where the numbers begin.
+    /// Position of the first number in the file.
     start: u64,
-    /// Rows gone by; rows decoded, [B, D]; the place of the present row among them.
+    /// Rows read so far, decoded rows [B, D], and index of the current row among these.
     row: usize,
     values: Vec<u64>,
     place: usize,
 }
 
-/// What 64 bits of a value are.
+/// Meaning of the 64 bits of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Float,
@@ -49,10 +49,10 @@ enum Kind {
     Boolean,
 }
 
-/// The numbers in bytes, as 64 bits.
+/// Function that decodes bytes to numbers of 64 bits.
 type Decode = Box<dyn Fn(&[u8], &mut dyn FnMut(u64)) -> std::io::Result<()> + Send>;
 
-/// Reads the header of a file of `size` bytes. The columns are named by their places, from 0.
+/// Reads the header of a file of `size` bytes. The columns are named by their numbers from 0.
 pub(super) fn open(file: File, size: u64) -> Result<(Vec<String>, NpyRows)> {
     let mut file = BufReader::new(file);
     let header = header(&mut file)?;
@@ -82,8 +82,7 @@ pub(super) fn open(file: File, size: u64) -> Result<(Vec<String>, NpyRows)> {
     Ok((columns, NpyRows { file, decode, width, kind, shape: (n, d), by_columns, start, row, values, place }))
 }
 
-/// What the file says of itself. Its length and nesting are checked first: the crate makes room for the one and follows the
-/// other, however large they are.
+/// Reads the header. Its length and nesting are checked first, since the crate allocates and recurses without limits.
 fn header(file: &mut BufReader<File>) -> Result<NpyHeader> {
     let mut bytes = Vec::new();
     file.by_ref().take(MOST_HEADER).read_to_end(&mut bytes).context("cannot read the table")?;
@@ -143,7 +142,7 @@ impl NpyRows {
         let chunk = if self.by_columns { CHUNK_BY_COLUMNS } else { CHUNK };
         let rows = (chunk / (self.width * d)).max(1).min(n - self.row);
         self.values.resize(rows * d, 0);
-        // By columns, a part of each lies in a place of its own; by rows, all is one piece.
+        // In column order each column has its own piece of the file; in row order the rows are one piece.
         let (pieces, length) = if self.by_columns { (d, rows) } else { (1, rows * d) };
         let mut bytes = vec![0; length * self.width];
         for piece in 0..pieces {

@@ -1,8 +1,8 @@
-//! Rows of a Parquet file. Columns of numbers and texts are decoded some thousand values at a time; all others (dates,
-//! raw bytes, nested values) are no features or targets whatever they hold, and are not read.
+//! Rows of a Parquet file. Columns of numbers and texts are decoded some thousand values at a time. Other columns
+//! (dates, raw bytes, nested values) cannot be features or targets and are not read.
 //!
-//! A file may lie about itself. What it claims is checked before the format's crate acts on it, where a claim would take
-//! memory or the stack beyond what its bytes support; where the crate panics nevertheless, that is an error.
+//! The file may contain wrong sizes. They are checked before the format's crate acts on them, if they would take memory
+//! or stack beyond what the bytes justify. If the crate panics nevertheless, this becomes an error.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
@@ -25,49 +25,51 @@ use super::guard::contain;
 use super::thrift::{self, Fault, PageSizes, after_delta_stream};
 use super::{Cell, MOST_CELL, MOST_COLUMNS, Rows};
 
-/// First and last bytes of every such file.
+/// First and last bytes of every Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
-/// The length of the footer, and the magic bytes.
+/// Bytes after the footer: its length and the magic bytes.
 const TAIL: u64 = 8;
-/// Rows decoded at a time. Fewer of texts: in one encoding each is made by itself, as long as all of its page.
+/// Rows decoded at a time. The number is lower for texts: in one encoding each decoded text may be as long as its page.
 const CHUNK: usize = 8192;
 const CHUNK_OF_TEXTS: usize = 64;
-/// Most bytes of the footer, of which a thousand columns in a thousand parts take a fifth. In memory they take 20 times that.
+/// Most bytes of the footer. A thousand columns in a thousand row groups take a fifth of this. In memory the footer
+/// takes 20 times its bytes.
 const MOST_FOOTER: u64 = 1 << 28;
-/// Most bytes of a page when it is decompressed: a page is in memory as a whole. Writers make pages of about 1 MiB; the
-/// largest known hold a row group of 50 million doubles.
+/// Most bytes of a decompressed page, since a whole page is in memory. Writers make pages of about 1 MiB; the largest
+/// known ones contain a row group of 50 million doubles.
 const MOST_PAGE: i64 = 1 << 29;
-/// Most bytes of a decompressed page for each byte of the compressed one: zstd has blocks of 128 KiB in 4 bytes.
+/// Most decompressed bytes for each compressed byte of a page: zstd has blocks of 128 KiB in 4 bytes.
 const MOST_RATIO: i64 = 1 << 15;
-/// Most bytes of a page of distinct values, each of which takes 32 bytes in memory; writers stop at 1 MiB or so.
+/// Most bytes of a dictionary page. Each of its values takes 32 bytes in memory; writers stop at about 1 MiB.
 const MOST_DICTIONARY: usize = 1 << 26;
-/// Most bytes of a page of texts that share their beginnings, [`CHUNK_OF_TEXTS`] of which may each be as long.
+/// Most bytes of a page of texts with shared prefixes. Each of [`CHUNK_OF_TEXTS`] texts may be as long as the page.
 const MOST_SHARED: usize = 1 << 24;
-/// Bytes in which the header of a page is looked for: at first, and at most (it may hold the least and greatest text).
+/// Bytes in which the header of a page is searched: at first, and at most, since it may contain the least and greatest
+/// text.
 const HEADER: u64 = 1 << 12;
 const MOST_HEADER: u64 = 1 << 24;
-/// Most digits behind the point of a decimal, and most bytes of one: 256 bits.
+/// Most digits after the point of a decimal, and most bytes of one: 256 bits.
 const MOST_SCALE: i32 = 76;
 const MOST_DECIMAL: usize = 32;
 
 pub(super) struct ParquetRows {
     file: Arc<Chunks>,
     metadata: ParquetMetaData,
-    /// What can be read of each field.
+    /// Kind of each field.
     kinds: Vec<Kind>,
-    /// Where the cells of each field come from.
+    /// Source of the cells of each field.
     sources: Vec<Source>,
-    /// Row groups begun, and rows of the last one not yet decoded.
+    /// Number of row groups begun, and rows of the last one that are not decoded yet.
     groups: usize,
     left: usize,
-    /// Rows decoded, and the place of the present one among them; how many are decoded at a time.
+    /// Decoded rows, index of the current one among them, and rows decoded at a time.
     decoded: usize,
     place: usize,
     chunk: usize,
     row: usize,
 }
 
-/// What a field holds.
+/// Content of a field.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// A column of values that can be read.
@@ -82,7 +84,7 @@ enum ValueKind {
     Signed,
     Unsigned,
     Float,
-    /// Of 16 bits.
+    /// A number of 16 bits.
     Half,
     Decimal {
         precision: i32,
@@ -92,7 +94,7 @@ enum ValueKind {
 }
 
 enum Source {
-    /// Nobody asks for it.
+    /// A field that is not used.
     Unused,
     Column(Box<Column>),
     Other(&'static str),
@@ -104,7 +106,7 @@ struct Column {
     kind: ValueKind,
     descriptor: ColumnDescPtr,
     reader: Option<ColumnReader>,
-    /// Of the rows decoded: bits of a 64-bit number, or texts, by the kind.
+    /// Values of the decoded rows: bits of a 64-bit number, or texts, by the kind.
     bits: Vec<u64>,
     texts: Vec<ByteArray>,
     present: Vec<bool>,
@@ -139,14 +141,18 @@ pub(super) fn open(file: File, size: u64) -> Result<(Vec<String>, ParquetRows)> 
     Ok((columns, rows))
 }
 
-/// What the file says of itself, at its end.
+/// Reads the footer at the end of the file.
 fn footer(file: &Chunks) -> ParquetResult<ParquetMetaData> {
     let start = file.size.checked_sub(TAIL).filter(|start| *start >= MAGIC.len() as u64);
     let Some(start) = start else { return Err(damaged("it is too short")) };
     let tail = file.bytes(start, TAIL)?;
     let (length, magic) = tail.split_at(4);
     if magic != MAGIC {
-        return Err(damaged(if magic == b"PARE" { "it is encrypted" } else { "its end is missing, or it is no Parquet file" }));
+        return Err(damaged(if magic == b"PARE" {
+            "it is encrypted"
+        } else {
+            "its end is missing, or it is not a Parquet file"
+        }));
     }
     let length = length.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     let start = start.checked_sub(length).filter(|_| length <= MOST_FOOTER);
@@ -178,7 +184,7 @@ impl ParquetRows {
         }
     }
 
-    /// Decodes the next rows; `false` if there are none.
+    /// Decodes the next rows. Returns `false` if there are none.
     fn fill(&mut self) -> ParquetResult<bool> {
         while self.left == 0 {
             if self.groups == self.metadata.num_row_groups() {
@@ -208,7 +214,7 @@ impl ParquetRows {
     }
 }
 
-/// What a field holds; `leaf`: the place of its first column of values.
+/// Returns the kind of a field. `leaf`: index of its first column of values.
 fn kind(field: &Type, leaf: Option<usize>) -> Kind {
     let leaf = match leaf {
         Some(leaf) if field.is_primitive() && field.get_basic_info().repetition() != Repetition::REPEATED => leaf,
@@ -294,13 +300,13 @@ impl Column {
     }
 }
 
-/// The bits of a decimal as a number: its text is exact to the last digit.
+/// Returns the bits of a decimal as a 64-bit number. It is converted through its text, which is exact.
 fn decimal(value: Decimal) -> ParquetResult<u64> {
     let text = Field::Decimal(value).to_string();
-    text.parse().map(f64::to_bits).map_err(|_| damaged(&format!("`{text}` is no decimal")))
+    text.parse().map(f64::to_bits).map_err(|_| damaged(&format!("`{text}` is not a decimal")))
 }
 
-/// The bits of a decimal or of a number of 16 bits.
+/// Returns the bits of a decimal, or of a number of 16 bits, as a 64-bit number.
 fn of_bytes(value: ByteArray, kind: ValueKind, descriptor: &ColumnDescPtr) -> ParquetResult<u64> {
     match kind {
         ValueKind::Decimal { precision, scale } if value.len() <= MOST_DECIMAL => {
@@ -308,17 +314,17 @@ fn of_bytes(value: ByteArray, kind: ValueKind, descriptor: &ColumnDescPtr) -> Pa
         }
         ValueKind::Half => match Field::convert_byte_array(descriptor, value)? {
             Field::Float16(value) => Ok(value.to_f64().to_bits()),
-            _ => Err(damaged("a number of 16 bits is none")),
+            _ => Err(damaged("a number of 16 bits has another size")),
         },
         _ => Err(damaged(&format!("a decimal has {} bytes; at most {MOST_DECIMAL} can be read", value.len()))),
     }
 }
 
-/// Values to decode of a column.
+/// Request to decode values of a column.
 #[derive(Clone, Copy)]
 struct Wanted {
     rows: usize,
-    /// Whether there may be nulls. These leave a value that is not present.
+    /// True if the column may contain nulls, which leave a value marked as missing.
     optional: bool,
 }
 
@@ -392,7 +398,7 @@ impl Rows for ParquetRows {
     }
 }
 
-/// The file, in pieces that lie inside it.
+/// The file as a source of chunks, which must lie inside it.
 struct Chunks {
     file: File,
     size: u64,
@@ -420,7 +426,7 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = Cursor<Vec<u8>>;
 
-    /// The header of the page at `start`, whose sizes are checked.
+    /// Returns a reader at the page at `start` after checking the sizes in its header.
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
         let rest = self.size.saturating_sub(start);
         let mut length = HEADER;
@@ -447,7 +453,7 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// The pages of a column, each checked before its values are decoded.
+/// The pages of a column. Each is checked before its values are decoded.
 struct Pages {
     pages: SerializedPageReader<Chunks>,
     descriptor: ColumnDescPtr,
@@ -479,7 +485,7 @@ impl Pages {
                         let length = buf.first_chunk::<4>().map(|length| u32::from_le_bytes(*length) as usize);
                         length.and_then(|length| length.checked_add(4))
                     }
-                    // One bit each: there are no deeper ones.
+                    // Levels take one bit each, since nested columns are not read.
                     _ => Some((*num_values as usize).div_ceil(8)),
                 };
                 check_lengths(buf, levels, *num_values, *encoding)?;
@@ -496,12 +502,12 @@ impl Pages {
     }
 }
 
-/// Whether values are encoded with a list of lengths, for which the format's crate makes room before it reads them.
+/// True if values are encoded with a list of lengths. The crate allocates memory for these before it reads them.
 fn is_of_lengths(encoding: Encoding) -> bool {
     matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY)
 }
 
-/// Whether the lists of lengths behind the first `levels` bytes are no longer than there are values.
+/// Checks that the lists of lengths after the first `levels` bytes are not longer than the number of values.
 fn check_lengths(bytes: &[u8], levels: Option<usize>, values: u32, encoding: Encoding) -> ParquetResult<()> {
     if encoding == Encoding::DELTA_BYTE_ARRAY && bytes.len() > MOST_SHARED {
         let size = bytes.len();
@@ -541,7 +547,7 @@ fn damaged(what: &str) -> ParquetError {
     ParquetError::General(what.to_string())
 }
 
-/// The message without the crate's own "Parquet error:" in front of it.
+/// Returns the message without the crate's prefix "Parquet error:".
 fn explain(error: &ParquetError) -> String {
     let text = error.to_string();
     text.strip_prefix("Parquet error: ").unwrap_or(&text).to_string()

@@ -1,24 +1,22 @@
-//! Numbers and dates as people write them: decimal commas, thousands separators, units.
+//! Numbers and dates in usual spellings: decimal commas, thousands separators, units.
 
-/// Longest unit, in characters.
+/// Most characters of a unit.
 const LONGEST_UNIT: usize = 12;
 
-/// Which of the two decimal marks the cells of a column have, read one after the other. Commas are decimal marks only if
-/// every cell of the column fits.
+/// Decimal mark of a column, found from its cells in order. Commas are decimal marks only if this is possible for every
+/// cell of the column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Marks {
-    /// Row and value of the first cell with a comma; row of the first with a point.
+    /// Row and value of the first cell with a comma, and row of the first cell with a point.
     comma: Option<(usize, f64)>,
     point: Option<usize>,
-    /// Whether a cell rules out that the commas separate thousands.
+    /// True if a cell excludes that commas separate thousands.
     sure: bool,
 }
 
 impl Marks {
-    /// Reads the cell `text` of `row`.
-    ///
-    /// # Errors
-    /// It is no number, or has another decimal mark than a cell before: says so after the cell.
+    /// The cell is not a number, or it has another decimal mark than an earlier cell. The error is a predicate that
+    /// follows the cell.
     pub fn read(&mut self, text: &str, row: usize) -> Result<f64, String> {
         let plain = text.parse().ok();
         let value = plain.or_else(|| decimal_comma(text)).ok_or_else(|| format!("is not a number{}", hint(text)))?;
@@ -28,7 +26,7 @@ impl Marks {
             (true, Some((row, _)), _) if text.contains('.') => return Err(other("point", row, "comma")),
             (false, _, Some(row)) => return Err(other("comma", row, "point")),
             (true, ..) if text.contains('.') => self.point = self.point.or(Some(row)),
-            // Four digits in a row, or an exponent, where thousands would be separated.
+            // Four digits in a row, or an exponent, exclude thousands separators.
             (true, ..) => {
                 let unsigned = text.trim_start_matches(['+', '-']);
                 self.sure |= unsigned.len() > 3 || !unsigned.bytes().all(|b| b.is_ascii_digit());
@@ -41,21 +39,21 @@ impl Marks {
         Ok(value)
     }
 
-    /// What to say if every comma can be a decimal mark or separate thousands.
+    /// Returns the problem if every comma can be a decimal mark or a thousands separator.
     pub fn doubt(&self) -> Option<String> {
         let (row, value) = self.comma.filter(|_| !self.sure)?;
         let text = format!("{value:.3}").replace('.', ",");
-        Some(format!("{}, and no cell of the column says which (row {row})", readings(&text)?))
+        Some(format!("{}, and no cell of the column decides (row {row})", readings(&text)?))
     }
 
-    /// Whether a cell had a decimal comma.
+    /// True if a cell had a decimal comma.
     pub fn has_comma(&self) -> bool {
         self.comma.is_some()
     }
 }
 
-/// The value of a number with the decimal mark `mark`; digits may be in groups of three, apart by the other of point and comma,
-/// by spaces or by apostrophes.
+/// Returns the value of a number with the decimal mark `mark`. Digits may be in groups of three, separated by the other
+/// one of point and comma, by spaces or by apostrophes.
 pub(super) fn with_decimal(text: &str, mark: char) -> Option<f64> {
     let (whole, decimals) = text.split_once(mark).map_or((text, None), |(whole, decimals)| (whole, Some(decimals)));
     let is_group_mark = |c: char| c != mark && (".,'\u{2019}".contains(c) || c.is_whitespace());
@@ -72,15 +70,15 @@ pub(super) fn with_decimal(text: &str, mark: char) -> Option<f64> {
         }
     };
     let plain = decimals.map_or(whole.clone(), |decimals| format!("{whole}.{decimals}"));
-    // Words such as inf are no numbers that anybody wrote.
+    // Words such as inf are not accepted as numbers.
     if plain.contains(|c: char| c.is_ascii_digit()) { plain.parse().ok() } else { None }
 }
 
-/// Most characters of a date with its time and zone.
+/// Most characters of a date with time and zone.
 const LONGEST_DATE: usize = 40;
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Whether `text` is a date or a time of day, such as 2024-03-01, 1.3.2024 10:15, 5-Jan-24 or 10:15:30.
+/// True if `text` is a date or a time of day, such as 2024-03-01, 1.3.2024 10:15, 5-Jan-24 or 10:15:30.
 pub(crate) fn is_date(text: &str) -> bool {
     if text.len() > LONGEST_DATE || !text.is_ascii() {
         return false;
@@ -89,7 +87,7 @@ pub(crate) fn is_date(text: &str) -> bool {
     (is_day(first) && (rest.is_empty() || is_time(rest))) || is_time(text) || has_month(text)
 }
 
-/// Whether it is a year, a month and a day in numbers, or a year and a month.
+/// True for a year, a month and a day in numbers, or a year and a month.
 fn is_day(text: &str) -> bool {
     let Some(mark) = text.chars().find(|c| "-/.".contains(*c)) else { return false };
     let parts: Vec<&str> = text.split(mark).collect();
@@ -105,7 +103,7 @@ fn is_day(text: &str) -> bool {
     }
 }
 
-/// Whether it is hours and minutes, perhaps seconds, and a zone.
+/// True for hours and minutes, with optional seconds and zone.
 fn is_time(text: &str) -> bool {
     let end = text.find(|c: char| !(c.is_ascii_digit() || ":.".contains(c))).unwrap_or(text.len());
     let (clock, zone) = text.split_at(end);
@@ -122,7 +120,7 @@ fn is_time(text: &str) -> bool {
         || zone.starts_with(['+', '-']))
 }
 
-/// Whether it is the name of a month beside one or two numbers, and nothing else.
+/// True for the name of a month with one or two numbers and nothing else.
 fn has_month(text: &str) -> bool {
     let words: Vec<&str> = text.split(|c: char| " -/.,".contains(c)).filter(|word| !word.is_empty()).collect();
     let is_number = |word: &&str| word.len() <= 4 && word.bytes().all(|b| b.is_ascii_digit());
@@ -148,7 +146,7 @@ fn has_month(text: &str) -> bool {
     months == 1 && (1..=2).contains(&numbers) && words.len() == numbers + 1
 }
 
-/// The value of a number with a decimal comma, such as 0,5 or -1,25e3.
+/// Returns the value of a number with a decimal comma, such as 0,5 or -1,25e3.
 pub(super) fn decimal_comma(text: &str) -> Option<f64> {
     let (whole, rest) = text.split_once(',')?;
     let whole = whole.trim_start_matches(['+', '-']);
@@ -158,8 +156,8 @@ pub(super) fn decimal_comma(text: &str) -> Option<f64> {
     if fits { text.replacen(',', ".", 1).parse().ok() } else { None }
 }
 
-/// A number whose commas can separate thousands, without them: 1 to 3 digits, then groups of three. No such number
-/// begins with 0.
+/// Returns a number without its commas if these can separate thousands: 1 to 3 digits, then groups of three. The number
+/// must not begin with 0.
 fn grouped(text: &str) -> Option<String> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut groups = unsigned.split(',');
@@ -170,7 +168,7 @@ fn grouped(text: &str) -> Option<String> {
     fits.then(|| text.replace(',', ""))
 }
 
-/// Both readings of a number with commas that may separate thousands.
+/// Returns both readings of a number with commas that may separate thousands.
 fn readings(text: &str) -> Option<String> {
     let thousands = grouped(text)?;
     Some(match decimal_comma(text) {
@@ -179,16 +177,16 @@ fn readings(text: &str) -> Option<String> {
     })
 }
 
-/// What a cell that is a number to a reader, but not plain, may mean.
+/// Possible meanings of a cell that a person reads as a number but that is not a plain number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quantity {
-    /// Letters behind the number; empty for signs such as % or $.
+    /// Letters after the number; empty for signs such as % or $.
     pub unit: String,
-    /// Its readings as numbers.
+    /// Its possible values, as text.
     pub readings: String,
 }
 
-/// The quantity that `text` is, such as 5%, $5.50, 1,010 or 12 kg; `None` if it is a plain number or something else.
+/// Returns the quantity in `text`, such as 5%, $5.50, 1,010 or 12 kg, or `None` for a plain number or another text.
 pub(crate) fn quantity(text: &str) -> Option<Quantity> {
     let is_sign = |c: char| "+-\u{2212}".contains(c);
     let is_currency = |c: char| "$\u{a2}\u{a3}\u{a4}\u{a5}\u{20a0}".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c);
@@ -198,7 +196,7 @@ pub(crate) fn quantity(text: &str) -> Option<Quantity> {
     let end = body.find(|c| !mark(c)).unwrap_or(body.len());
     let number = body[..end].trim();
     let unit = body[end..].trim();
-    // A square or a cube, such as m2, behind a space: without one it may be a code.
+    // Squares and cubes, such as m2, count as units only after a space. Without a space the text may be a code.
     let apart = body[..end].ends_with(char::is_whitespace) && unit.starts_with(char::is_alphabetic);
     let unit = unit.strip_suffix(['2', '3']).filter(|_| apart).unwrap_or(unit);
     if unit.chars().count() > LONGEST_UNIT || unit.contains(|c: char| c.is_ascii_digit() || ",;:()-".contains(c)) {
@@ -216,14 +214,14 @@ pub(crate) fn quantity(text: &str) -> Option<Quantity> {
     Some(Quantity { unit: if letters { unit.to_string() } else { String::new() }, readings })
 }
 
-/// The value of digits with a decimal mark, or in groups of three.
+/// Returns the value of digits with a decimal mark or in groups of three.
 fn plain(number: &str) -> Option<f64> {
     if !number.contains(|c: char| c.is_ascii_digit()) {
         return None;
     }
     let value = number.parse().ok().or_else(|| decimal_comma(number)).or_else(|| grouped(number)?.parse().ok());
     value.or_else(|| {
-        // Groups of three apart by one mark, then perhaps another mark and decimals.
+        // Groups of three separated by one mark, with an optional other mark and decimals.
         let mark = number.chars().find(|c| !c.is_ascii_digit())?;
         let last = number.chars().rev().find(|c| !c.is_ascii_digit())?;
         let (whole, decimals) = if last == mark { (number, "") } else { number.rsplit_once(last)? };
@@ -236,26 +234,26 @@ fn plain(number: &str) -> Option<f64> {
     })
 }
 
-/// What to do about a cell that is no number, after "is not a number".
+/// Returns advice on a cell that is not a number. It follows the words "is not a number".
 pub(super) fn hint(text: &str) -> String {
     let missing = ["none", "-", "."];
     if missing.contains(&text.to_lowercase().as_str()) {
-        return format!("; if this means a missing value, --na {text} says so");
+        return format!("; if this means a missing value, use --na {text}");
     }
     if is_date(text) {
         return " but a date or a time".to_string();
     }
     if let Some(readings) = readings(text) {
-        return format!(": {readings}; write the number without commas, or say what commas are (--decimal . or --decimal ,)");
+        return format!(": {readings}; write the number without commas, or set the decimal mark (--decimal . or --decimal ,)");
     }
     if decimal_comma(text).is_some() {
         return " (a decimal point is expected, not a comma)".to_string();
     }
     match quantity(text) {
         Some(quantity) if text.chars().all(|c| c.is_ascii_digit() || " .,'-+\u{2019}\u{a0}\u{202f}".contains(c)) => {
-            format!(": {}; say what the decimal mark is (--decimal . or --decimal ,)", quantity.readings)
+            format!(": {}; set the decimal mark (--decimal . or --decimal ,)", quantity.readings)
         }
-        Some(quantity) => format!(": {}; write numbers alone, without units and separators", quantity.readings),
+        Some(quantity) => format!(": {}; write only the number, without units and separators", quantity.readings),
         None => String::new(),
     }
 }
@@ -298,8 +296,8 @@ mod tests {
             assert!(read(cells).1.is_some(), "{cells:?}");
         }
         let (_, doubt) = read(&["7", "1,010"]);
-        let expected = "`1,010` is 1.01 with a decimal comma and 1010 with a thousands separator, and no cell of the column says \
-                        which (row 2)";
+        let expected = "`1,010` is 1.01 with a decimal comma and 1010 with a thousands separator, and no cell of the column \
+                        decides (row 2)";
         assert_eq!(doubt.as_deref(), Some(expected));
         for cells in [&["0,5", "1.5"][..], &["1.5", "0,5"], &["0,5", "1,234,567"], &["0,5", "x"]] {
             assert!(read(cells).0.is_err(), "{cells:?}");

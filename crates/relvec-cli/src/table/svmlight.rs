@@ -1,6 +1,6 @@
 //! Rows of an svmlight file (LIBSVM's format): a label, then an index and a value for each entry that is not zero.
 //!
-//! The file is read twice: how many features there are stands nowhere in it.
+//! The file is read twice, since it does not contain the number of features.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -12,14 +12,14 @@ use flate2::read::MultiGzDecoder;
 use super::{Cell, MOST_COLUMNS, Rows};
 use crate::text::{count, cut};
 
-/// Endings of the names of such files, which gzip's may follow: the text itself can be mistaken for a CSV file.
+/// Endings of the names of svmlight files, before an optional .gz. The text itself could be mistaken for a CSV file.
 const ENDINGS: [&str; 3] = [".svm", ".svmlight", ".libsvm"];
 /// Name of the column of labels, the last one.
 const LABEL: &str = "label";
-/// Most bytes of a line, the limit of rows of a CSV file: a small compressed file can hold a line without end.
+/// Most bytes of a line, the limit of rows of a CSV file. A small compressed file can contain an endless line.
 const MOST_LINE: u64 = 1 << 26;
 
-/// Whether the name of a file says that it is one.
+/// True if the name of a file has the ending of an svmlight file.
 pub(super) fn is_named(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -30,13 +30,13 @@ pub(super) struct SvmlightRows {
     lines: Lines,
     /// The index of the first feature, 0 or 1.
     first: usize,
-    /// The numbers of the present row: features, the label, and a zero for features that the file does not have.
+    /// Numbers of the current row: features, the label, and a zero for features that the file lacks.
     values: Vec<f64>,
     count: usize,
     has_queries: bool,
 }
 
-/// Opens a file; `compressed`: by gzip. The features are named by their indices.
+/// Opens a file. `compressed`: true for gzip. The features are named by their indices.
 pub(super) fn open(mut file: File, compressed: bool) -> Result<(Vec<String>, SvmlightRows)> {
     let again = file.try_clone().context("cannot read the table")?;
     let mut lines = Lines::new(again, compressed);
@@ -64,12 +64,12 @@ pub(super) fn open(mut file: File, compressed: bool) -> Result<(Vec<String>, Svm
 struct Lines {
     input: BufReader<Box<dyn Read>>,
     text: Vec<u8>,
-    /// 1-based.
+    /// Line number, counted from 1.
     line: u64,
     row: usize,
-    /// Of the present row.
+    /// Label of the current row.
     label: f64,
-    /// Indices, ascending, and values.
+    /// Ascending indices and values of the current row.
     entries: Vec<(usize, f64)>,
     has_query: bool,
 }
@@ -81,7 +81,7 @@ impl Lines {
         Lines { input: BufReader::new(input), text, line: 0, row: 0, label: 0.0, entries, has_query: false }
     }
 
-    /// Reads the next line that has a row; `false` after the last one.
+    /// Reads the next line with a row. Returns `false` after the last one.
     fn advance(&mut self) -> Result<bool> {
         loop {
             self.text.clear();
@@ -106,7 +106,7 @@ impl Lines {
     }
 }
 
-/// Reads the label of a row and its entries; and says whether there is a query number.
+/// Reads the label and the entries of a row. Returns the label, and true if there is a query number.
 fn parse(text: &str, entries: &mut Vec<(usize, f64)>) -> Result<(f64, bool)> {
     entries.clear();
     let mut words = text.split_ascii_whitespace();
@@ -145,7 +145,7 @@ impl SvmlightRows {
 impl Rows for SvmlightRows {
     fn advance(&mut self) -> Result<bool> {
         let SvmlightRows { lines, first, values, .. } = self;
-        // The entries of the row before.
+        // Clears the entries of the previous row.
         lines.entries.iter().for_each(|(index, _)| values[index - *first] = 0.0);
         if !lines.advance()? {
             return Ok(false);
@@ -178,7 +178,7 @@ impl Rows for SvmlightRows {
     }
 
     fn zero_column(&self, name: &str) -> Option<usize> {
-        // As it is written in a file: `1` and not `01`.
+        // The name must be spelled as in a file: `1` and not `01`.
         let is_index = name.parse::<usize>().is_ok_and(|index| index.to_string() == name);
         is_index.then_some(self.features() + 1)
     }

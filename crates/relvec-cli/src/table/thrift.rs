@@ -1,10 +1,11 @@
-//! Structure of Parquet's metadata (Thrift compact protocol), checked before the format's crate builds it: sizes, counts
-//! and nesting that the bytes do not support would exhaust memory or the stack there, which no error can report.
+//! Checks the structure of Parquet's metadata (Thrift compact protocol) before the format's crate builds it. Sizes,
+//! counts and nesting that the bytes do not justify would exhaust memory or the stack there, which no error can report.
 
-/// Deepest nesting of structures and lists; also of groups of columns. The format's own structures need fewer than 10.
+/// Deepest nesting of structures and lists, and of groups of columns. The format's own structures need fewer than 10
+/// levels.
 const DEEPEST: usize = 64;
 
-/// Kinds of values.
+/// Type codes of values.
 const BYTE: u8 = 3;
 const I16: u8 = 4;
 const I32: u8 = 5;
@@ -16,38 +17,38 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 
-/// Why a structure is refused.
+/// Reasons for refusing a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It goes on where the bytes end.
+    /// The bytes end inside the structure.
     Short,
     Malformed,
 }
 
 type Checked<T> = Result<T, Fault>;
 
-/// Sizes that the header of a page claims, in bytes and values.
+/// Sizes in the header of a page, in bytes and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PageSizes {
     pub uncompressed: i64,
     pub compressed: i64,
 }
 
-/// The sizes in the page header that `bytes` begin with.
+/// Returns the sizes in the page header at the start of `bytes`.
 pub(super) fn page_sizes(bytes: &[u8]) -> Checked<PageSizes> {
     let mut sizes = PageSizes::default();
     let mut cursor = Cursor { bytes };
     cursor.structure(0, &mut |cursor, id, kind| match (id, kind) {
         (2, I32) => cursor.signed().map(|size| sizes.uncompressed = size).map(|()| true),
         (3, I32) => cursor.signed().map(|size| sizes.compressed = size).map(|()| true),
-        // The format's crate reads a number of any kind there.
+        // The format's crate would accept a number of any type here.
         (2 | 3, _) => Err(Fault::Malformed),
         _ => Ok(false),
     })?;
     Ok(sizes)
 }
 
-/// Checks the footer, and that its schema is a tree of at most `most` nodes that is not deeper than [`DEEPEST`].
+/// Checks the footer: its schema must be a tree of at most `most` nodes and at most [`DEEPEST`] levels.
 pub(super) fn check_footer(bytes: &[u8], most: usize) -> Checked<()> {
     let mut cursor = Cursor { bytes };
     cursor.structure(0, &mut |cursor, id, kind| {
@@ -61,7 +62,7 @@ pub(super) fn check_footer(bytes: &[u8], most: usize) -> Checked<()> {
         if kind != STRUCT || nodes > most {
             return Err(Fault::Malformed);
         }
-        // Children still to come of each group that is open.
+        // Number of remaining children of each open group.
         let mut open: Vec<usize> = vec![];
         for node in 0..nodes {
             let mut children = 0;
@@ -88,8 +89,8 @@ pub(super) fn check_footer(bytes: &[u8], most: usize) -> Checked<()> {
     })
 }
 
-/// A stream of whole numbers in the encoding DELTA_BINARY_PACKED, of `most` numbers at most, at the start of `bytes`:
-/// the bytes behind it. `None` if there is no such stream.
+/// Reads a stream of at most `most` whole numbers in the encoding DELTA_BINARY_PACKED at the start of `bytes`. Returns
+/// the bytes after it, or `None` if there is no such stream.
 pub(super) fn after_delta_stream(bytes: &[u8], most: u64) -> Option<&[u8]> {
     let mut cursor = Cursor { bytes };
     let mut next = || cursor.varint().ok();
@@ -105,7 +106,7 @@ pub(super) fn after_delta_stream(bytes: &[u8], most: u64) -> Option<&[u8]> {
         for width in widths {
             if left > 0 {
                 let bits = u64::from(*width).checked_mul(each)?;
-                // The last one may be cut off behind its last number.
+                // The last block may end after its last number.
                 let size = usize::try_from(bits / 8).ok()?.min(cursor.bytes.len());
                 cursor.take(size).ok()?;
                 left = left.saturating_sub(each);
@@ -116,7 +117,7 @@ pub(super) fn after_delta_stream(bytes: &[u8], most: u64) -> Option<&[u8]> {
 }
 
 struct Cursor<'a> {
-    /// What is left.
+    /// Remaining bytes.
     bytes: &'a [u8],
 }
 
@@ -143,13 +144,13 @@ impl<'a> Cursor<'a> {
         Err(Fault::Malformed)
     }
 
-    /// A number in zigzag form.
+    /// Reads a number in zigzag encoding.
     fn signed(&mut self) -> Checked<i64> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Elements of a list, and their kind. Each takes a byte at least.
+    /// Reads the head of a list: number and type of its elements. Each element takes at least one byte.
     fn list(&mut self) -> Checked<(usize, u8)> {
         let head = self.byte()?;
         let size = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
@@ -157,7 +158,7 @@ impl<'a> Cursor<'a> {
         if size > self.bytes.len() { Err(Fault::Short) } else { Ok((size, head & 15)) }
     }
 
-    /// Goes through a structure; `each` reads a field by its number and kind, or returns `false` to pass over it.
+    /// Reads a structure. `each` reads a field by its number and type, or returns `false` to skip it.
     fn structure(&mut self, depth: usize, each: &mut dyn FnMut(&mut Self, i16, u8) -> Checked<bool>) -> Checked<()> {
         if depth > DEEPEST {
             return Err(Fault::Malformed);
@@ -179,7 +180,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over a value; booleans are in the head of a field, but a byte as an element.
+    /// Skips a value. A boolean is stored in the head of a field, but takes a byte as an element of a list.
     fn pass(&mut self, kind: u8, depth: usize, element: bool) -> Checked<()> {
         if depth > DEEPEST {
             return Err(Fault::Malformed);
@@ -218,7 +219,7 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
-    /// A footer of the one field that is looked at: a schema whose nodes have so many children.
+    /// Returns a footer with only a schema, whose nodes have the given numbers of children.
     fn footer(children: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x29, 0xf0 | STRUCT];
         // A count of two bytes, so that there is room for 16,383.
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn nested_structures_are_passed_to_a_bounded_depth() {
-        // Field 1 of each structure is another one.
+        // Field 1 of each structure is another structure.
         let nested = |depth: usize| [vec![0x10 | STRUCT; depth], vec![0; depth + 1]].concat();
         assert_eq!(page_sizes(&nested(10)), Ok(PageSizes::default()));
         assert_eq!(page_sizes(&nested(100_000)), Err(Fault::Malformed));

@@ -1,33 +1,33 @@
-//! Lines of a text without those that are comments, and with one tab where there are several spaces.
+//! Reader that removes comment lines from a text, or replaces runs of spaces by one tab.
 
 use std::io::{self, Read};
 
 use super::csv::PIECE;
 
-/// A stream of text that changes on the way through; what stands between quotation marks does not.
+/// Stream that changes a text as it is read. Text between quotation marks is not changed.
 pub(super) struct Tidy<R> {
     inner: R,
-    /// First character of lines that are left out; their ends stay, and with them the numbers of the lines.
+    /// First character of lines that are left out. Their line ends are kept, so that line numbers are correct.
     comment: Option<u8>,
-    /// Whether spaces and tabs separate: several are one tab, those at the ends of a line nothing.
+    /// True if spaces and tabs separate cells: a run becomes one tab, or nothing at the ends of a line.
     spaces: bool,
-    /// Where the text stands: at the first character of a line, in a comment, between quotation marks, behind a space.
+    /// State: at the first character of a line, in a comment, between quotation marks, or after a space.
     first: bool,
     in_comment: bool,
     quoted: bool,
     behind_space: bool,
-    /// What was made of the last piece, and how much of it has been taken.
+    /// Result of the last piece, and the bytes of it that have been read.
     piece: Vec<u8>,
     taken: usize,
 }
 
 impl<R: Read> Tidy<R> {
-    /// The lines that do not begin with `mark`.
+    /// Returns a stream of the lines that do not begin with `mark`.
     pub fn without_comments(inner: R, mark: u8) -> Tidy<R> {
         Tidy { comment: Some(mark), spaces: false, ..Tidy::new(inner) }
     }
 
-    /// The lines with a tab between words.
+    /// Returns a stream with one tab between words.
     pub fn with_single_tabs(inner: R) -> Tidy<R> {
         Tidy { spaces: true, ..Tidy::new(inner) }
     }
@@ -96,7 +96,7 @@ impl<R: Read> Read for Tidy<R> {
 mod tests {
     use super::*;
 
-    /// What comes out, whatever pieces the text comes in.
+    /// Returns the resulting text, which must not depend on the pieces in which the input is read.
     fn through(make: impl Fn(Box<dyn Read>) -> Tidy<Box<dyn Read>>, text: &'static str) -> String {
         let mut whole = String::new();
         make(Box::new(text.as_bytes())).read_to_string(&mut whole).unwrap();

@@ -102,7 +102,7 @@ fn unwritable_outputs_fail_before_the_work() {
     folder.fit("d.csv --target y -o m.json");
     folder.fails(1, "predict m.json d.csv -o none/p.csv", &["cannot write `none/p.csv`", "no folder"]);
     folder.fails(1, "predict m.json none.csv -o p.csv", &["No such file"]);
-    folder.fails(1, "demo --out d.csv", &["cannot make the folder", "d.csv"]);
+    folder.fails(1, "demo --out d.csv", &["cannot create the folder", "d.csv"]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn every_damaged_file_is_refused() {
         (b"[1, 2, 3]", "not a model of relvec"),
         (b"a,b\n1,2\n", "not JSON"),
         (b"{\"format\":\"relvec-model\",\"format_version\":1}", "\"model\""),
-        (b"\x80\x04\x95pickle", "no model file"),
+        (b"\x80\x04\x95pickle", "not a model file"),
     ];
     for (bytes, fragment) in cases {
         let folder = Folder::with("m.json", bytes).add("d.csv", "a,b\n1,2\n");

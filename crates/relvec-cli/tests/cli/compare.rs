@@ -171,7 +171,7 @@ fn the_other_options() {
 
     let many = folder.add("many.csv", regression_table(420, ","));
     let text = many.ok("compare many.csv --target y --machines vrvm --cv 2 --grid gamma=0.3").stdout;
-    assert!(text.contains("200 rows at most are candidates") && text.contains("gamma of rvm"), "{text}");
+    assert!(text.contains("at most 200 rows are candidates") && text.contains("gamma of rvm"), "{text}");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn wrong_arguments() {
 fn tables_that_cannot_be_parted() {
     let folder = Folder::with("d.csv", "x,y\n1,1\n2,3\n3,2\n4,5\n");
     folder.fails(1, "compare d.csv --target y --cv 5", &["the table has 4 rows", "5 folds", "--cv"]);
-    folder.fails(1, "compare d.csv --target y --cv 2", &["4 rows", "leaves 2", "3 folds within", "--inner-cv"]);
+    folder.fails(1, "compare d.csv --target y --cv 2", &["4 rows", "leaves 2", "3 inner folds", "--inner-cv"]);
     folder.fails(1, "compare d.csv --target z --cv 2", &["no column `z`"]);
     folder.fails(1, "compare d.csv --target y -o there/out.csv", &["there"]);
     folder.fails(1, "compare none.csv --target y", &["none.csv"]);

@@ -208,7 +208,7 @@ fn scores_of_classes() {
     let text = folder.read("s.txt");
     for name in [
         "m.json on t.csv: 300 rows",
-        "error rate, rejected rows too (%)",
+        "error rate incl. rejected rows (%)",
         "ROC AUC",
         "rejected rows (%)",
         "error of decided rows (%)",
@@ -336,7 +336,7 @@ fn rows_left_out() {
     folder.fit("k.csv --target kind --multi-class one_vs_rest -o k.json");
     folder.fails(1, "score k.json k.csv --leave-one-out", &["a single relevance vector machine"]);
     folder.ok("fit c.csv --target kind -o labels.json");
-    folder.fails(1, "score labels.json c.csv --leave-one-out", &["process prior has none", "--weight-prior ard"]);
+    folder.fails(1, "score labels.json c.csv --leave-one-out", &["process prior does not have", "--weight-prior ard"]);
     folder.ok("fit c.csv --target kind --machine svm -o s.json");
     folder.fails(1, "score s.json c.csv --leave-one-out", &["relevance vector machine"]);
 }

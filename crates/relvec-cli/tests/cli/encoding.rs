@@ -113,7 +113,7 @@ fn sums_in_a_checkpoint_are_of_the_features() {
     let line = "fit d.csv --target y --missing mean --preset tipping2001 --dictionary 20 --checkpoint d.sums -o";
     folder.ok(&format!("{line} a.json"));
     let run = folder.ok(&format!("{line} b.json"));
-    assert!(run.stderr.contains("going on after row 400 of 400"), "{}", run.stderr);
+    assert!(run.stderr.contains("resuming after row 400 of 400"), "{}", run.stderr);
     assert_eq!(folder.read("a.json"), folder.read("b.json"));
     let other = line.replace("mean", "indicator");
     folder.fails(1, &format!("{other} c.json"), &["checkpoint `d.sums`"]);
@@ -251,7 +251,7 @@ fn a_column_is_of_one_kind() {
         let advice = ["row 1 (line 2), column `a`", "is a date or a time", "--drop a", "days since"];
         refused(&format!("a,b,y\n{date},1,2\n{date},2,3\n"), &advice);
     }
-    refused("a,y\n1,2024-03-01\n2,2024-03-02\n", &["column `y`", "is a date or a time, which is no target"]);
+    refused("a,y\n1,2024-03-01\n2,2024-03-02\n", &["column `y`", "is a date or a time, which cannot be a target"]);
     let folder = Folder::with("d.csv", "zip,v,y\n01,1,2\n02,2,3\nx,3,4\n01,4,1\n02,5,2\nx,6,4\n");
     folder.ok("fit d.csv --target y --categories zip -o m.json");
     assert_eq!(encoding(&folder, "m.json")["columns"][0]["categories"], json!(["01", "02", "x"]));
@@ -285,7 +285,7 @@ fn models_grow_by_rows_of_the_same_columns() {
     folder.fails(
         1,
         "fit more.csv --target y --drop garden,zone --missing mean --add-to plain.json -o x.json",
-        &["no means of missing cells"],
+        &["no means for missing cells"],
     );
     let folder = folder.add("centres.csv", "age,garden,zone\n1,no,west\n2,no,west\n");
     folder.fails(

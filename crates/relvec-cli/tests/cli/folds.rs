@@ -72,7 +72,7 @@ fn small_weights_and_few_rows_are_warned_of() {
         assert!(!run.stderr.contains("weights"), "{}", run.stderr);
     }
     let run = folder.ok("fit few.csv --target y --drop w --machine svm --probability -o m.json");
-    assert!(run.stderr.contains("too few rows for a cross-validation of the probabilities"), "{}", run.stderr);
+    assert!(run.stderr.contains("too few rows to cross-validate the probabilities"), "{}", run.stderr);
     let (_, rows) = folder.ok("predict m.json few.csv").csv();
     for row in rows {
         let [no, yes] = [1, 2].map(|k| row[k].parse::<f64>().unwrap());

@@ -108,7 +108,7 @@ fn a_kernel_that_is_no_covariance_has_the_gamma_of_the_scale() {
     for options in ["", " --stream"] {
         let line = format!("fit d.csv --target y --kernel sigmoid --dictionary 20 -o m.json{options}");
         let said = folder.ok(&line).stderr;
-        for fragment in ["sigmoid is the covariance of no process", "1 / (features x variance)", "--gamma"] {
+        for fragment in ["sigmoid is not a covariance function", "1 / (features x variance)", "--gamma"] {
             assert!(said.contains(fragment), "{said}");
         }
         let fallback = gammas(&model(&folder, "m.json"));
@@ -124,7 +124,7 @@ fn a_checkpoint_keeps_the_kernel_that_was_learned() {
     let line = "fit d.csv --target y --dictionary 20 --checkpoint c";
     folder.ok(&format!("{line} -o first.json"));
     let run = folder.ok(&format!("{line} -o second.json"));
-    assert!(run.stderr.contains("going on after row 400 of 400") && !run.stderr.contains("learned from"), "{}", run.stderr);
+    assert!(run.stderr.contains("resuming after row 400 of 400") && !run.stderr.contains("learned from"), "{}", run.stderr);
     assert!(folder.read("first.json") == folder.read("second.json"));
     for (options, fragment) in [("--kernel matern52", "kernel"), ("--gamma scale", "kernel"), ("--set seed=3", "seed")] {
         folder.fails(1, &format!("{line} {options} -o third.json"), &["other parameters", fragment]);

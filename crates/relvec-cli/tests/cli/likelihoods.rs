@@ -238,7 +238,7 @@ fn what_is_refused() {
     let folder = Folder::with("d.csv", visits(30)).add("bad.csv", "x,days,visits\n1,1,2\n2,0,3\n3,1,1.5\n");
     let usage: &[(&str, &[&str])] = &[
         ("fit d.csv --target visits --likelihood none -o m.json", &["none", "poisson"]),
-        ("fit d.csv --target visits --likelihood poisson --task classify -o m.json", &["do not fit together"]),
+        ("fit d.csv --target visits --likelihood poisson --task classify -o m.json", &["cannot be combined with"]),
         ("fit d.csv --target visits --exposure days -o m.json", &["--exposure is for --likelihood poisson"]),
         ("fit d.csv --target visits --likelihood poisson --noise-variance days -o m.json", &["--likelihood gaussian"]),
         ("fit d.csv --target visits --task classify --noise-variance days -o m.json", &["--likelihood gaussian"]),

@@ -160,7 +160,7 @@ fn without_the_target_the_page_is_on_the_model_alone() {
     folder.ok("fit d.csv --target y -o m.json");
     for line in ["m.json", "m.json x.csv"] {
         let page = page(&folder, line);
-        assert!(page.contains("on the model alone") && page.contains("Features") && !page.contains("RMSE"), "{line}");
+        assert!(page.contains("describes only the model") && page.contains("Features") && !page.contains("RMSE"), "{line}");
         assert_eq!(page.contains("the table has no column y"), line.contains("x.csv"));
     }
     folder.fails(1, "report m.json x.csv --target y -o no.html", &["there is no column `y`"]);

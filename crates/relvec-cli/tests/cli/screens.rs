@@ -80,7 +80,7 @@ fn a_wide_screen_has_columns_that_a_narrow_one_has_not() {
     let folder = folder();
     let line = "compare c.csv --target kind --cv 2 --inner-cv 2 --machines rvm --grid gamma=0.3,1";
     let [narrow, wide] = ["60", "100"].map(|columns| said(&folder, line, &[("COLUMNS", columns)]));
-    assert!(narrow.contains("Not shown for lack of width:") && narrow.contains("error, %"), "{narrow}");
+    assert!(narrow.contains("Not shown because the screen is too narrow:") && narrow.contains("error, %"), "{narrow}");
     assert!(wide.lines().any(|line| line.starts_with("model") && line.contains("ECE, %") && line.contains("fit, s")), "{wide}");
 }
 
@@ -135,7 +135,7 @@ fn a_constant_target_is_one_warning() {
     let folder = Folder::with("flat.csv", format!("x,y\n{}", (0..30).map(|i| format!("{i},3\n")).collect::<String>()));
     let text = folder.ok("fit flat.csv --target y -o m.json").stderr;
     assert_eq!(text.lines().filter(|line| line.starts_with("warning:")).count(), 1, "{text}");
-    assert!(text.contains("warning: the target is constant, and so is the model"), "{text}");
+    assert!(text.contains("warning: the target is constant, so the model predicts this constant"), "{text}");
 }
 
 #[test]

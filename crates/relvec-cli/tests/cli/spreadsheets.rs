@@ -99,7 +99,7 @@ fn thousands_separated_by_points_and_decimal_commas() {
 fn units_belong_into_the_header() {
     let folder =
         Folder::with("d.csv", table("area,garden,price\n", |area, garden, price| format!("{area} m2,{garden},{price}\n")));
-    let unit = ["row 1 (line 2), column `area`", "m2` is not a number", "write numbers alone, without units", "--drop area"];
+    let unit = ["row 1 (line 2), column `area`", "m2` is not a number", "write only the number, without unit", "--drop area"];
     folder.fails(1, "fit d.csv --target price -o m.json", &unit);
     assert_eq!(walk(&folder, "describe d.csv").0, "fit d.csv --target price --drop area -o d.json");
     let text = table("\"area, m2\",garden (y/n),price [$]\n", |area, garden, price| format!("{area},{garden},{price}\n"));
@@ -125,7 +125,7 @@ fn blank_rows_and_separators_behind_the_last_cell() {
     let folder = Folder::with("d.csv", format!("sep=;\r\narea;garden;price;;\r\n\r\n{rows}"));
     let (command, text, predicted) = walk(&folder, "describe d.csv");
     assert_eq!(command, "fit d.csv --target price -o d.json");
-    assert!(text.contains("- 60 rows without any value passed over"), "{text}");
+    assert!(text.contains("- 60 rows without any value skipped"), "{text}");
     assert_eq!(predicted, expected());
     let folder = Folder::with("d.csv", "a;y;\n1;2;\n3;4;5\n");
     folder.fails(1, "fit d.csv --target y -o m.json", &["row 2 (line 3) has 3 cells, the header has 2"]);
@@ -159,7 +159,7 @@ fn spaces_between_columns_and_lines_of_comments() {
     folder.fails(1, "describe d.csv", &["the first line begins with `#`", "--comment #"]);
     let (command, text, predicted) = walk(&folder, "describe d.csv --comment #");
     assert_eq!(command, "fit d.csv --target price --comment '#' -o d.json");
-    assert!(text.contains("separated by spaces") && text.contains("cells are taken to be separated by spaces"), "{text}");
+    assert!(text.contains("separated by spaces") && text.contains("cells are separated by spaces"), "{text}");
     assert_eq!(predicted, expected());
     let (command, _, predicted) = walk(&folder, "describe d.csv --comment # --sep space");
     assert_eq!(command, "fit d.csv --target price --sep space --comment '#' -o d.json");
@@ -189,7 +189,7 @@ fn signs_for_missing_cells_and_another_separator() {
     let folder = Folder::with("d.csv", text);
     folder.fails(1, "describe d.csv --target price", &["no column `price`", "area|garden|price"]);
     let text = folder.ok("describe d.csv --sep |").stdout.replace("\n  ", " ");
-    assert!(text.contains("`-` is not a number; if this means a missing value, --na - says so"), "{text}");
+    assert!(text.contains("`-` is not a number; if this means a missing value, use --na -"), "{text}");
     let (command, ..) = walk(&folder, "describe d.csv --sep | --na -");
     assert_eq!(command, "fit d.csv --target price --missing mean --sep '|' --na - -o d.json");
 }

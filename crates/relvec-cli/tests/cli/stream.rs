@@ -314,7 +314,7 @@ fn time_ends_a_fit_of_classes() {
     let folder = Folder::with("d.csv", class_table(60_000));
     let line = "fit d.csv --preset tipping2001 --target kind --stream --dictionary 5 --task classify -o m.json";
     let run = folder.ok(&format!("{line} --set time_limit=1e-6"));
-    assert!(run.stderr.contains("the first 32768 rows alone"), "{}", run.stderr);
+    assert!(run.stderr.contains("the first 32768 rows only"), "{}", run.stderr);
     let cut = model(&folder, "m.json");
     assert_eq!((cut.n_rows, cut.status), (32_768, Status::TimeLimit));
 }
@@ -440,7 +440,7 @@ fn a_pipe_is_read_once() {
     let run_stream = run("--stream");
     let message = String::from_utf8_lossy(&run_stream.stderr);
     assert_eq!(run_stream.status.code(), Some(1), "{message}");
-    assert!(message.contains("no file") && message.contains("leave out --stream"), "{message}");
+    assert!(message.contains("not a file") && message.contains("leave out --stream"), "{message}");
     assert!(run("").status.success());
 }
 
@@ -512,12 +512,12 @@ fn a_fit_goes_on_after_a_kill() {
     folder.ok(&line.replace("-o m.json --checkpoint c", "--stream -o whole.json"));
     killed_after(&folder, line, 2);
     let run = folder.ok(line);
-    assert!(run.stderr.contains(&format!("going on after row {} of 30000", 2 * BLOCK)), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("resuming after row {} of 30000", 2 * BLOCK)), "{}", run.stderr);
     assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
 
     // At the end, the sums are those of all rows: another search starts from them.
     let run = folder.ok(&line.replace("iterations=20", "iterations=5"));
-    assert!(run.stderr.contains("going on after row 30000 of 30000"), "{}", run.stderr);
+    assert!(run.stderr.contains("resuming after row 30000 of 30000"), "{}", run.stderr);
 }
 
 #[test]
@@ -545,12 +545,12 @@ fn checkpoints_of_something_else() {
     refused(&format!("{fit} --set seed=3"), &["seed is 0 there and 3 here"]);
     refused("fit d.csv --preset tipping2001 --target y --dictionary 21 -o m.json", &["dictionary is 20 there and 21 here"]);
     refused(&format!("{fit} --landmarks d.csv"), &["landmarks"]);
-    folder.fails(1, &format!("{fit} --checkpoint text.csv"), &["checkpoint `text.csv`", "no checkpoint"]);
+    folder.fails(1, &format!("{fit} --checkpoint text.csv"), &["checkpoint `text.csv`", "not a checkpoint"]);
     folder.fails(1, &format!("{fit} --checkpoint none/c"), &["cannot write `none/c`", "no folder"]);
     // The same table under another name.
     fs::copy(folder.path("d.csv"), folder.path("same.csv")).unwrap();
     let run = folder.fit("same.csv --target y --dictionary 20 -o same.json --checkpoint c");
-    assert!(run.stderr.contains("going on after row 400 of 400"), "{}", run.stderr);
+    assert!(run.stderr.contains("resuming after row 400 of 400"), "{}", run.stderr);
     assert!(folder.read("m.json") == folder.read("same.json"));
 }
 
@@ -580,7 +580,7 @@ fn a_table_changed_since_its_checkpoint() {
     refused(&["rows is 12000 there and 18000 here"]);
     // Written again, the same bytes are the same table.
     fs::write(folder.path("d.npy"), &table).unwrap();
-    assert!(folder.ok(line).stderr.contains("going on after row 12000 of 12000"));
+    assert!(folder.ok(line).stderr.contains("resuming after row 12000 of 12000"));
 }
 
 /// Runs the command where no file may grow beyond so many blocks of the shell.
@@ -613,7 +613,7 @@ fn a_full_disk() {
     assert!(fs::read(folder.path("c")).unwrap() == old);
     assert_eq!(folder.names(), names);
     let run = folder.ok(line);
-    assert!(run.stderr.contains(&format!("going on after row {BLOCK} of 30000")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("resuming after row {BLOCK} of 30000")), "{}", run.stderr);
     assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
 
     let old = folder.read("m.json");
@@ -632,7 +632,7 @@ fn a_table_that_changes_meanwhile() {
     let more = || file().write_all_at(b"more", table.len() as u64).unwrap();
     let other = || file().write_all_at(&table[1000..9000], table.len() as u64 / 2).unwrap();
     let fewer = || file().set_len(table.len() as u64 / 2).unwrap();
-    let changes: [(&dyn Fn(), &str); 3] = [(&more, "bytes"), (&other, "it has been written to"), (&fewer, "bytes")];
+    let changes: [(&dyn Fn(), &str); 3] = [(&more, "bytes"), (&other, "a program has written to it"), (&fewer, "bytes")];
     for (change, words) in changes {
         let noticed = (0..ATTEMPTS).any(|_| {
             let _ = fs::remove_file(folder.path("c"));
@@ -666,7 +666,7 @@ fn time_ends_the_reading() {
     let seconds = run.json()["seconds"].as_f64().unwrap();
     assert!(seconds > 0.5 * elapsed && seconds < elapsed, "{seconds} of {elapsed}");
     for words in
-        ["not converged: time_limit = 0.000001 s ended the reading", &format!("the first {BLOCK} rows alone"), "no checkpoint"]
+        ["not converged: time_limit = 0.000001 s ended the reading", &format!("the first {BLOCK} rows only"), "no checkpoint"]
     {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
     }
@@ -676,7 +676,7 @@ fn time_ends_the_reading() {
     // In the second: the next run goes on.
     killed_after(&folder, line, 1);
     let run = folder.ok(&format!("{line} --set time_limit=1e-6"));
-    for words in [&format!("of {} of 30000 rows alone", 2 * BLOCK), "the checkpoint has the sums"] {
+    for words in [&format!("to {} of 30000 rows only", 2 * BLOCK), "the checkpoint contains the sums"] {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
     }
     let cut = model(&folder, "m.json");
@@ -692,7 +692,7 @@ fn a_dictionary_of_more_than_there_are_rows() {
     parquet(&folder.path("d.parquet"), NAMES, &rows, 100);
     for file in ["d.csv", "d.parquet"] {
         let run = folder.fit(&format!("{file} --target y --stream --dictionary 90000 --set memory_limit=30000000 -o m.json"));
-        assert!(run.stderr.contains("all 300 are candidates"), "{file}: {}", run.stderr);
+        assert!(run.stderr.contains("all 300 rows are candidates"), "{file}: {}", run.stderr);
     }
 }
 
