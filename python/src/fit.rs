@@ -1,4 +1,4 @@
-//! Fits: to rows, and to sums over rows.
+//! Fits to rows and to sums over rows.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::{exception, guarded, name_here};
 /// Starts of the rows, columns and values of a CSR matrix, and its number of columns.
 pub(crate) type Csr<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
 
-/// Rows as the caller has them: an array, or the parts of a sparse matrix.
+/// Rows of the caller: an array, or the parts of a sparse matrix.
 #[derive(FromPyObject)]
 pub(crate) enum Matrix<'py> {
     Dense(PyReadonlyArray2<'py, f64>),
@@ -35,7 +35,7 @@ impl Matrix<'_> {
         })
     }
 
-    /// N.
+    /// Returns the number of rows N.
     pub fn nrows(&self) -> usize {
         match self {
             Matrix::Dense(x) => x.as_array().nrows(),
@@ -44,15 +44,15 @@ impl Matrix<'_> {
     }
 }
 
-/// Rows of the caller, to be read by other threads.
+/// Rows of the caller that other threads can read.
 pub(crate) enum Input {
     Dense(Rows),
     Sparse(SparseRows),
 }
 
-/// Sparse rows from their parts.
+/// Returns sparse rows from the parts of a CSR matrix.
 pub(crate) fn sparse((starts, columns, values, features): &Csr<'_>) -> PyResult<SparseRows> {
-    let beyond = |v: i64| PyValueError::new_err(format!("sparse rows: {v} is no place in the matrix"));
+    let beyond = |v: i64| PyValueError::new_err(format!("sparse rows: {v} is not an index of the matrix"));
     let starts = starts.as_array().iter().map(|v| usize::try_from(*v).map_err(|_| beyond(*v))).collect::<PyResult<_>>()?;
     let columns = columns.as_array().iter().map(|v| u32::try_from(*v).map_err(|_| beyond(*v))).collect::<PyResult<_>>()?;
     SparseRows::new(starts, columns, values.as_array().to_vec(), *features).map_err(exception)
@@ -61,14 +61,14 @@ pub(crate) fn sparse((starts, columns, values, features): &Csr<'_>) -> PyResult<
 /// Rows of the caller's array, read without a copy.
 pub(crate) struct Rows {
     view: RawArrayView<f64, Ix2>,
-    /// Keeps the memory alive.
+    /// Owner of the memory, which keeps it alive.
     _owner: Py<PyAny>,
-    /// And where it is.
+    /// Weak references that keep the memory at its address.
     _held: Vec<Py<PyWeakrefReference>>,
 }
 
-/// Weak references to an array and the arrays that it is a view of: while there are any numpy refuses to resize these, and their
-/// memory stays where it is.
+/// Returns weak references to an array and to the arrays that it is a view of. While these references exist, numpy
+/// refuses to resize the arrays, so their memory is not moved.
 pub(crate) fn held(array: &Bound<'_, PyAny>) -> Vec<Py<PyWeakrefReference>> {
     let mut all = vec![];
     let mut next = Some(array.clone());
@@ -79,7 +79,7 @@ pub(crate) fn held(array: &Bound<'_, PyAny>) -> Vec<Py<PyWeakrefReference>> {
     all
 }
 
-// SAFETY: the view only reads, and the array that owns the memory lives as long as it does.
+// SAFETY: the view only reads, and the array that owns the memory lives as long as the view.
 unsafe impl Send for Rows {}
 
 impl Rows {
@@ -88,13 +88,13 @@ impl Rows {
     }
 
     pub fn view(&self) -> ArrayView2<'_, f64> {
-        // SAFETY: the memory is alive (`_owner`) and stays where it is (`_held`); that nobody writes into it during a fit is the
-        // caller's promise, as with any function of numpy that runs without the lock.
+        // SAFETY: the memory is alive (`_owner`) and is not moved (`_held`). The caller promises not to write into it
+        // during a fit, as for any function of numpy that runs without the lock.
         unsafe { self.view.deref_into_view() }
     }
 }
 
-/// Targets, copied: they are small beside the rows.
+/// Copied targets, which are small compared with the rows.
 pub(crate) enum Values {
     Real(Array1<f64>),
     Outputs(Array2<f64>),
@@ -132,17 +132,17 @@ impl Target<'_> {
     }
 }
 
-/// Called with a dict after each iteration; truth ends the fit.
+/// Function that is called with a dict after each iteration. A true result ends the fit.
 struct Callback {
     function: Py<PyAny>,
     interrupt: Interrupt,
-    /// What the function raised.
+    /// Exception raised by the function.
     raised: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl Callback {
     fn call(&self, record: impl for<'py> Fn(&Bound<'py, PyDict>) -> PyResult<()>) -> ControlFlow<()> {
-        // Nobody waits for an interrupted fit: the interpreter may be gone.
+        // After an interrupt the interpreter may have ended, so the function is not called.
         if self.interrupt.is_raised() {
             return ControlFlow::Break(());
         }
@@ -162,7 +162,7 @@ impl Callback {
     }
 }
 
-/// What the core tells of a fit, as the callback's dict.
+/// Progress of a fit as the dict of the callback.
 pub(crate) trait Told {
     fn record(&self, dict: &Bound<'_, PyDict>) -> PyResult<()>;
 }
@@ -186,8 +186,8 @@ impl Told for SvmProgress {
     }
 }
 
-/// A setting that does not exist or is of another kind, named by its path; where in the JSON it stood says
-/// nothing to the user.
+/// Returns the error for a setting that does not exist or has another type. It names the path of the setting; the
+/// position in the JSON means nothing to the user.
 fn setting(error: serde_path_to_error::Error<serde_json::Error>) -> PyErr {
     let text = error.inner().to_string();
     let name = name_here(&error.path().to_string());
@@ -198,8 +198,8 @@ pub(crate) fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(settings)).map_err(setting)
 }
 
-/// Fits by `settings` (the JSON of the core's parameters), to given landmarks if there are any; returns the
-/// model and the JSON of its report.
+/// Fits with `settings` (the JSON of the core's parameters), at given landmarks if there are any. Returns the model and
+/// the JSON of its report.
 #[pyfunction]
 #[pyo3(signature = (settings, x, target, weights=None, callback=None, landmarks=None, noise_variance=None, exposure=None))]
 #[allow(clippy::too_many_arguments)]
@@ -231,7 +231,7 @@ pub(crate) fn fit(
     })
 }
 
-/// Fits rows that are added to those of a model.
+/// Adds rows to a model and fits it again.
 #[pyfunction]
 #[pyo3(signature = (settings, model, x, target, weights=None, callback=None, noise_variance=None))]
 #[expect(clippy::too_many_arguments, reason = "what a fit takes, and the model")]
@@ -282,7 +282,7 @@ pub(crate) fn fit_svm(
     })
 }
 
-/// The kernel that rows teach, without a fit: the JSON of the core's answer.
+/// Learns the kernel from rows without a fit. Returns the JSON of the result.
 #[pyfunction]
 #[pyo3(signature = (settings, x, target, weights=None, noise_variance=None, exposure=None))]
 pub(crate) fn learn_kernel(
@@ -311,7 +311,7 @@ pub(crate) fn learn_kernel(
     serde_json::to_string(&learned).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// Fits sums over rows.
+/// Fits to sums over rows.
 pub(crate) fn fit_statistics(
     py: Python<'_>,
     settings: &str,
@@ -322,7 +322,7 @@ pub(crate) fn fit_statistics(
     learn(py, callback, move |observer: &mut Observer, interrupt| rvm.fit_statistics_with(&statistics, observer, interrupt))
 }
 
-/// Runs a fit while this thread listens for Ctrl-C.
+/// Runs a fit while this thread checks for Ctrl-C.
 pub(crate) fn learn<P: Told, R: Serialize + Send + 'static>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,

@@ -1,5 +1,5 @@
-//! The extension module `relvec._core`: arrays in, arrays out. Everything a person sees is in the
-//! Python files beside it.
+//! The extension module `relvec._core`, with arrays as input and output. The interface for users is in the Python files
+//! of the package.
 
 mod fit;
 mod listen;
@@ -22,7 +22,7 @@ use relvec::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// Numerics of relvec, in Rust.
+/// The numerical part of relvec, in Rust.
 #[pymodule]
 mod _core {
     use super::*;
@@ -52,20 +52,20 @@ mod _core {
     #[pymodule_export]
     use super::statistics::Statistics;
 
-    /// The kernels with parameters of estimators: name and parameters of each.
+    /// Returns the kernels that estimators accept by name, with the names of their parameters.
     #[pyfunction]
     fn kernels() -> PyResult<Vec<(&'static str, Vec<String>)>> {
         let named = Kernel::NAMES.iter().filter(|name| !matches!(**name, "periodic" | "sum"));
         named.map(|name| Ok((*name, keys(Kernel::from_name(name).map_err(exception)?)?))).collect()
     }
 
-    /// The inference schemes: name and settings of each.
+    /// Returns the inference schemes with the names of their settings.
     #[pyfunction]
     fn inference_schemes() -> PyResult<Vec<(&'static str, Vec<String>)>> {
         Inference::NAMES.iter().map(|name| Ok((*name, keys(Inference::from_name(name).map_err(exception)?)?))).collect()
     }
 
-    /// The names that a setting may have, by the path of the setting.
+    /// Returns the allowed names of settings, by the path of the setting.
     #[pyfunction]
     fn names() -> BTreeMap<&'static str, &'static [&'static str]> {
         BTreeMap::from([
@@ -80,26 +80,27 @@ mod _core {
         ])
     }
 
-    /// The default settings of a relevance and of a support vector machine, as JSON.
+    /// Returns the default settings of a relevance vector machine and of a support vector machine, as JSON.
     #[pyfunction]
     fn default_settings() -> PyResult<(String, String)> {
         Ok((json(&Rvm::default())?, json(&Svm::default())?))
     }
 
-    /// The settings of the kernels that `"auto"` chooses among, as JSON.
+    /// Returns the settings of the kernels that `"auto"` chooses among, as JSON.
     #[pyfunction]
     fn candidate_kernels() -> PyResult<String> {
         json(&Kernel::candidates(&Gamma::default()))
     }
 
-    /// The settings of a kernel that is written as text, as JSON; `gamma`, in JSON, where the text says none.
+    /// Returns the settings, as JSON, of a kernel that is written as text. `gamma`, in JSON, is used if the text
+    /// contains none.
     #[pyfunction]
     fn parse_kernel(text: &str, gamma: &str) -> PyResult<String> {
         let gamma = serde_json::from_str(gamma).map_err(|e| PyValueError::new_err(e.to_string()))?;
         json(&Kernel::parse(text, &gamma).map_err(exception)?)
     }
 
-    /// The text of a kernel in JSON, its numbers with that many significant digits.
+    /// Returns a kernel in JSON as text, with numbers of the given significant digits.
     #[pyfunction]
     #[pyo3(signature = (json, digits=None))]
     fn kernel_text(json: &str, digits: Option<usize>) -> PyResult<String> {
@@ -107,25 +108,25 @@ mod _core {
         Ok(digits.map_or_else(|| kernel.to_string(), |digits| format!("{kernel:.digits$}")))
     }
 
-    /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.
+    /// Returns the number of candidates among `rows` different rows for a rule, `"auto"` or `"all"`, or a number.
     #[pyfunction]
     fn dictionary_size(dictionary: &str, rows: usize) -> PyResult<usize> {
         Ok(dictionary.parse::<Dictionary>().map_err(exception)?.size(rows))
     }
 
-    /// Writes bytes as a file, whole or not at all, as the command line does.
+    /// Writes bytes to a file, completely or not at all, as the command line does.
     #[pyfunction]
     fn save(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
         Ok(py.detach(|| guarded(|| relvec_cli::save(&path, data)))??)
     }
 
-    /// What a text in a column of features is: number, date, quantity or name.
+    /// Returns the kind of a text in a column of features: number, date, quantity or name.
     #[pyfunction]
     fn kind_of_text(text: &str) -> &'static str {
         relvec_cli::kind_of_text(text)
     }
 
-    /// The command line; returns the exit code.
+    /// Runs the command line. Returns the exit code.
     #[pyfunction]
     fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
         py.detach(|| guarded(|| relvec_cli::main(args)))
@@ -137,7 +138,7 @@ mod _core {
     }
 }
 
-/// What Python users expect for an error of the core.
+/// Converts an error of the core to the exception that Python users expect.
 fn exception(error: relvec::Error) -> PyErr {
     match error {
         relvec::Error::Singular { .. } => Python::attach(|py| match linear_algebra_error(py) {
@@ -152,7 +153,8 @@ fn exception(error: relvec::Error) -> PyErr {
     }
 }
 
-/// What a setting is called in Python, by its path in the core: `search['tolerance']` for `inference.search.tolerance`.
+/// Returns the name of a setting in Python from its path in the core: `search['tolerance']` for
+/// `inference.search.tolerance`.
 fn name_here(path: &str) -> String {
     let mut parts = path.split('.');
     match (parts.next(), parts.nth(1)) {
@@ -170,7 +172,7 @@ fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// The names of the settings of a member of a registry, which is written as an object with its name alone.
+/// Returns the names of the settings of a registry member, which is an object with its name as the only key.
 fn keys(member: impl Serialize) -> PyResult<Vec<String>> {
     let value = serde_json::to_value(member).map_err(|e| PyValueError::new_err(e.to_string()))?;
     let settings = value.as_object().and_then(|named| named.values().next()).and_then(Value::as_object);
@@ -181,12 +183,13 @@ fn linear_algebra_error(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyTyp
     Ok(py.import("numpy.linalg")?.getattr("LinAlgError")?.cast_into()?)
 }
 
-/// A pool of so many threads. None outlives the call that made it, so a forked process finds none that is dead.
+/// Returns a pool of `threads` threads. A pool ends with the call that created it, so that a forked process never has a
+/// dead one.
 fn pool(threads: usize) -> PyResult<ThreadPool> {
     relvec::thread_pool((threads > 0).then_some(threads)).map_err(exception)
 }
 
-/// Runs `work`; a panic, which would be a defect of ours, becomes an ordinary exception.
+/// Runs `work`. A panic, which is a bug of relvec, becomes an ordinary exception.
 fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| defect())
 }

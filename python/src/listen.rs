@@ -1,4 +1,4 @@
-//! Work on a thread of its own, so that the thread that called can listen for Ctrl-C.
+//! Runs work on its own thread, so that the calling thread can check for Ctrl-C.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,12 +10,13 @@ use relvec::Interrupt;
 
 use crate::defect;
 
-/// How often the calling thread looks for Ctrl-C.
+/// Time between two checks for Ctrl-C.
 const LISTEN: Duration = Duration::from_millis(20);
-/// How long interrupted work is waited for; a long matrix operation ends by itself after that.
+/// Time to wait for interrupted work. A longer matrix operation ends in the background.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What `work` returns; or what a signal raises, after `interrupt` was: then nobody sees what it returns.
+/// Returns the result of `work`, or the exception of a signal after `interrupt` was raised. The result is then
+/// discarded.
 pub(crate) fn listening<T: Send + 'static>(
     py: Python<'_>,
     interrupt: &Interrupt,
@@ -28,7 +29,7 @@ pub(crate) fn listening<T: Send + 'static>(
     };
     thread::Builder::new().name("relvec-work".into()).spawn(send)?;
 
-    // A receiver may not be shared between threads, and a detached closure counts as another.
+    // A receiver cannot be shared between threads, and a detached closure counts as another thread.
     let receiver = Mutex::new(receiver);
     let wait = |time| receiver.lock().unwrap_or_else(|e| e.into_inner()).recv_timeout(time);
     loop {

@@ -1,4 +1,4 @@
-//! A trained model as Python sees it.
+//! The Python class of a trained model.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,20 +19,21 @@ use crate::fit::{Csr, Input, Matrix, Rows, Target, sparse};
 use crate::listen::listening;
 use crate::{exception, guarded, pool};
 
-/// Multiply-adds, about, of the rows that are predicted between two looks for an interrupt: a fraction of a second on
-/// one processor. Rows beyond the block at hand are not predicted once the caller is interrupted.
+/// Approximate multiply-adds of a block of rows that is predicted between two checks for an interrupt: a fraction of a
+/// second on one processor. After an interrupt no further block is predicted.
 const BLOCK_WORK: usize = 1 << 28;
-/// Rows of such a block: enough for every thread, and so few that the values of their basis functions cost little memory.
+/// Least and most rows of such a block: enough for every thread, and few enough for the memory of their basis
+/// functions.
 const BLOCK_ROWS: Range<usize> = 1 << 9..1 << 16;
 
-/// A trained machine; it does not change.
+/// A trained model, which is immutable.
 #[pyclass(frozen, module = "relvec._core")]
 pub(crate) struct Model {
-    /// Shared with predictions, which may end after their caller was interrupted.
+    /// Shared with predictions, which may continue after their caller was interrupted.
     model: Arc<relvec::Model>,
 }
 
-/// Predictions that consecutive blocks of rows have, to be joined.
+/// Predictions of consecutive blocks of rows that can be joined.
 trait ByRows: Sized {
     fn join(parts: Vec<Self>) -> Self;
 }
@@ -60,7 +61,7 @@ impl ByRows for Prediction {
     }
 }
 
-/// Of several outputs one each.
+/// Predictions of several outputs, one for each.
 impl ByRows for Vec<Prediction> {
     fn join(parts: Vec<Self>) -> Self {
         let mut outputs: Vec<Vec<Prediction>> = vec![];
@@ -72,7 +73,7 @@ impl ByRows for Vec<Prediction> {
     }
 }
 
-/// Mean and model variance, `[N]` each, and the variance of the noise.
+/// Mean and model variance, `[N]` each, and the noise variance.
 type Moments<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, f64);
 
 /// Lower and upper ends of the intervals of one output, `[N]` each.
@@ -210,34 +211,34 @@ impl Model {
         Ok(Model::new(relvec::Model::from_json(text).map_err(exception)?))
     }
 
-    /// Reads the text of a model file; pickles of version 0.1.0 name this function.
+    /// Reads the text of a model file. Pickles of version 0.1.0 call this function.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Model> {
         Model::from_text(text)
     }
 
-    /// The text of the model file.
+    /// Returns the text of the model file.
     fn to_json(&self) -> PyResult<String> {
         self.model.to_json().map_err(exception)
     }
 
-    /// The bytes of an ONNX file.
+    /// Returns the bytes of an ONNX file.
     fn to_onnx<'py>(&self, py: Python<'py>, precision: &str, std: bool) -> PyResult<Bound<'py, PyBytes>> {
         let precision = OnnxPrecision::from_name(precision).ok_or_else(|| PyValueError::new_err("unknown precision"))?;
         let bytes = py.detach(|| guarded(|| relvec_export::to_onnx(&self.model, &OnnxOptions { precision, std })))?;
         Ok(PyBytes::new(py, &bytes.map_err(|error| PyValueError::new_err(error.to_string()))?))
     }
 
-    /// The text of a C header.
+    /// Returns the text of a C header.
     fn to_c(&self, py: Python<'_>, name: String, precision: &str, std: bool) -> PyResult<String> {
         let precision = CPrecision::from_name(precision).ok_or_else(|| PyValueError::new_err("unknown precision"))?;
         let text = py.detach(|| guarded(|| relvec_export::to_c(&self.model, &COptions { name, precision, std })))?;
         text.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The text of a report, an HTML page; `context`: what it says beside the model and its predictions, as JSON. Without rows `x`,
-    /// [N, D], it is on the model alone; with them there are `values`, [N, K], of all targets, or the numbers of the classes
-    /// `labels`, `[N]`. `known`: exposures or noise variances, `[N]`.
+    /// Returns the text of a report, an HTML page. `context`: information beside the model and its predictions, as
+    /// JSON. Without rows `x`, [N, D], the report describes only the model. With rows there are `values`, [N, K], of
+    /// all targets, or class numbers `labels`, `[N]`. `known`: exposures or noise variances, `[N]`.
     #[pyo3(signature = (context, x=None, values=None, labels=None, known=None, threads=0))]
     #[allow(clippy::too_many_arguments, reason = "arrays of Python and what to make of them")]
     fn report_html(
@@ -291,12 +292,12 @@ impl Model {
         Ok(Model::new(model.map_err(|error| PyValueError::new_err(error.to_string()))?))
     }
 
-    /// A call of the type itself: what restores a pickle, and a file of skops.
+    /// Returns a call of the type itself, which restores pickles and files of skops.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
         Ok((slf.get_type(), (slf.get().to_json()?,)))
     }
 
-    /// This model with the names that its training table has.
+    /// Returns this model with the names of its training table.
     #[pyo3(signature = (features, targets, classes=None))]
     fn named(&self, features: Vec<String>, targets: Vec<String>, classes: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<Model> {
         let classes = classes.unwrap_or_default().iter().map(label).collect::<PyResult<_>>()?;
@@ -307,13 +308,13 @@ impl Model {
         Ok(Model::new(relvec::Model { features, target, targets, classes, ..(*self.model).clone() }))
     }
 
-    /// K of a model of several real outputs; 1 of any other.
+    /// Number K of real outputs; 1 for classifiers.
     #[getter]
     fn n_outputs(&self) -> usize {
         if self.model.has_several_outputs() { self.model.outputs() } else { 1 }
     }
 
-    /// The model of one of several outputs alone.
+    /// Returns the model of one of several outputs.
     fn output(&self, k: usize) -> PyResult<Model> {
         Ok(Model::new(self.model.output(k).map_err(exception)?))
     }
@@ -324,7 +325,7 @@ impl Model {
         self.model.targets.clone()
     }
 
-    /// Means and model variances of several outputs at rows, [N, K], and the variances of their noise, `[K]`.
+    /// Returns means and model variances of several outputs at rows, [N, K], and their noise variances, `[K]`.
     #[pyo3(signature = (x, threads, variance=None))]
     fn predict_outputs<'py>(
         &self,
@@ -347,18 +348,18 @@ impl Model {
         Ok((columns(&|one| &one.mean), columns(&|one| &one.model_variance), noise.to_pyarray(py)))
     }
 
-    /// The means alone, [N, K].
+    /// Returns only the means, [N, K].
     fn predict_output_means<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         Ok(self.by_rows(py, &x, threads, |model, x| of_rows(model).predict_output_means(x))?.to_pyarray(py))
     }
 
-    /// What the variances of each of several outputs are over those of the first, `[K]`; empty of one.
+    /// Ratios of the variances of the outputs to those of the first, `[K]`; empty for one output.
     #[getter]
     fn variance_ratios<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.posterior.as_ref().map_or(&[][..], |p| &p.variance_ratios).to_pyarray(py)
     }
 
-    /// This model with its columns understood as the caller's kernel at training rows `relevance`.
+    /// Returns this model with its columns as values of the caller's kernel at training rows `relevance`.
     #[pyo3(signature = (relevance, n_features, centres=None))]
     fn with_external_kernel(
         &self,
@@ -370,13 +371,14 @@ impl Model {
         Model::new((*self.model).clone().with_external_kernel(&relevance, n_features, centres.as_ref()))
     }
 
-    /// This model of values of basis functions with the `kernel` that they are of, in JSON, at sparse centres.
+    /// Returns this model, fitted to values of basis functions, with their `kernel` in JSON at sparse centres.
     fn with_sparse_kernel(&self, kernel: &str, centres: Csr<'_>) -> PyResult<Model> {
         let model = (*self.model).clone().with_sparse_kernel(&kernel_of(kernel)?, &sparse(&centres)?);
         model.map(Model::new).map_err(exception)
     }
 
-    /// Mean, model variance and noise variance at rows (or at values of the basis functions, for an external kernel).
+    /// Returns mean, model variance and noise variance at rows, or at values of the basis functions for an external
+    /// kernel.
     #[pyo3(signature = (x, threads, variance=None))]
     fn predict<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize, variance: Option<&str>) -> PyResult<Moments<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
@@ -386,7 +388,7 @@ impl Model {
         Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py), prediction.noise_variance))
     }
 
-    /// Mean and joint covariance at rows, that of the noise on its diagonal.
+    /// Returns mean and joint covariance at rows, with the noise variance on the diagonal.
     #[pyo3(signature = (x, threads, memory_limit=None))]
     fn predict_covariance<'py>(
         &self,
@@ -404,7 +406,7 @@ impl Model {
         Ok((mean.to_pyarray(py), covariance.to_pyarray(py)))
     }
 
-    /// Values of `count` functions drawn from the posterior, [N, count].
+    /// Returns the values of `count` functions drawn from the posterior, [N, count].
     fn draws<'py>(
         &self,
         py: Python<'py>,
@@ -422,7 +424,7 @@ impl Model {
         Ok(self.predicted(py, threads, predict)?.to_pyarray(py))
     }
 
-    /// Mean, variance and log density of the targets of training rows, each left out in turn.
+    /// Returns mean, variance and log density of the targets of training rows, each left out in turn.
     #[pyo3(signature = (x, target, weights, threads, noise_variance=None, exposure=None))]
     #[allow(clippy::too_many_arguments)]
     fn leave_one_out<'py>(
@@ -464,7 +466,7 @@ impl Model {
         Ok((mean.to_pyarray(py), variance.to_pyarray(py), found.log_density.to_pyarray(py)))
     }
 
-    /// Log probabilities of the classes of training rows, each left out in turn, [N, K].
+    /// Returns log class probabilities of training rows, each left out in turn, [N, K].
     fn leave_one_out_classes<'py>(
         &self,
         py: Python<'py>,
@@ -483,7 +485,7 @@ impl Model {
         Ok(log.to_pyarray(py))
     }
 
-    /// What predictive variances are multiplied by.
+    /// Factor of the predictive variances.
     #[getter]
     fn variance_factor(&self) -> f64 {
         self.model.posterior.as_ref().and_then(|p| p.variance_factor).unwrap_or(1.0)
@@ -495,19 +497,20 @@ impl Model {
         self.model.variance.name()
     }
 
-    /// Training rows that the model keeps, and whether they are all.
+    /// Number of training rows in the model, and true if these are all rows.
     #[getter]
     fn kept_rows(&self) -> (usize, bool) {
         self.model.kept_rows.as_ref().map_or((0, false), |kept| (kept.rows.nrows(), kept.complete))
     }
 
-    /// Landmarks at which the model keeps sums over its rows; 0 if it keeps none.
+    /// Number of landmarks at which the model keeps sums over its rows; 0 if it keeps none.
     #[getter]
     fn kept_statistics(&self) -> usize {
         self.model.statistics.as_ref().map_or(0, |kept| kept.landmarks.len())
     }
 
-    /// The central intervals of new targets, by the `variance` of that name; `known`: the exposure or the noise variance of each row.
+    /// Returns the central intervals of new targets by a `variance` rule. `known`: exposure or noise variance of each
+    /// row.
     #[pyo3(signature = (x, level, threads, variance, known=None))]
     fn predict_interval<'py>(
         &self,
@@ -526,7 +529,8 @@ impl Model {
         Ok((columns(&|one| &one.0), columns(&|one| &one.1)))
     }
 
-    /// Log predictive densities of the targets `t` of a model of one output, `[N]`, of counts log probabilities.
+    /// Returns log predictive densities of the targets `t`, `[N]`, for a model of one output; log probabilities for
+    /// counts.
     fn log_density<'py>(
         &self,
         py: Python<'py>,
@@ -540,7 +544,8 @@ impl Model {
         Ok(found[0].to_pyarray(py))
     }
 
-    /// Quantiles of new targets with the probabilities `q`, `[Q]`, [N, K, Q]; the others as of `predict_interval`.
+    /// Returns quantiles of new targets, [N, K, Q], with the probabilities `q`, `[Q]`. Other arguments are those of
+    /// `predict_interval`.
     #[pyo3(signature = (x, q, threads, variance, known=None))]
     fn predict_quantiles<'py>(
         &self,
@@ -556,7 +561,8 @@ impl Model {
         Ok(ndarray::stack(Axis(1), &views).expect("outputs have the same rows").to_pyarray(py))
     }
 
-    /// Expected counts and the variance of their rates, at rows as those of `predict`, over exposures, `[N]`.
+    /// Returns expected counts and the variance of their rates for exposures, `[N]`, at rows of the form accepted by
+    /// `predict`.
     #[pyo3(signature = (x, threads, exposure=None))]
     fn predict_counts<'py>(
         &self,
@@ -570,12 +576,12 @@ impl Model {
         Ok((counts.mean.to_pyarray(py), counts.rate_variance.to_pyarray(py)))
     }
 
-    /// The mean alone, the same to the bit, which costs far less.
+    /// Returns only the mean, identical to the bit and much cheaper.
     fn predict_mean<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(self.mean(py, &x, threads)?.to_pyarray(py))
     }
 
-    /// Log odds of the second class.
+    /// Returns the log odds of the second class.
     fn log_odds<'py>(
         &self,
         py: Python<'py>,
@@ -590,7 +596,7 @@ impl Model {
         Ok(self.mean(py, &x, threads)?.to_pyarray(py))
     }
 
-    /// Values of the functions, [N, C].
+    /// Returns the values of the functions, [N, C].
     fn decision<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         Ok(self
             .by_rows(py, &x, threads, |model, x| match model.expansion.basis {
@@ -600,13 +606,14 @@ impl Model {
             .to_pyarray(py))
     }
 
-    /// The classes that values of the functions of a support vector machine, [N, C], vote for, `[N]`.
+    /// Returns the classes, `[N]`, for which the decision values of a support vector machine, [N, C], vote.
     fn vote<'py>(&self, py: Python<'py>, f: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let votes = self.model.vote(&f.as_array().to_owned()).map_err(exception)?;
         Ok(votes.into_iter().map(|k| k as i64).collect::<Vec<_>>().to_pyarray(py))
     }
 
-    /// Probabilities of the classes, or their logarithms, [N, K]; by another prior, `[K]`, than that of the training rows.
+    /// Returns class probabilities or their logarithms, [N, K], under a prior, `[K]`, if it differs from that of the
+    /// training rows.
     #[pyo3(signature = (x, threads, moderated, log, prior=None))]
     fn probability<'py>(
         &self,
@@ -629,8 +636,8 @@ impl Model {
         Ok(made.map_err(exception)?.to_pyarray(py))
     }
 
-    /// Labels, their probabilities, `[N]`, those of all classes, [N, K], which rows are rejected, and what is expected to be
-    /// paid, `[N]`, where there are costs, [K, K].
+    /// Returns labels and their probabilities, `[N]`, the probabilities of all classes, [N, K], which rows are
+    /// rejected, and, for given costs, [K, K], the expected costs, `[N]`.
     #[pyo3(signature = (x, threads, prior=None, costs=None, reject=None, reject_cost=None))]
     #[expect(clippy::too_many_arguments, reason = "the decision by its parts")]
     fn decide<'py>(
@@ -656,25 +663,25 @@ impl Model {
         ))
     }
 
-    /// Shares of the classes in training, `[K]`; empty in regression, and in older files.
+    /// Class frequencies in training, `[K]`; empty for regression and in older files.
     #[getter]
     fn class_frequencies<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.class_frequencies.to_pyarray(py)
     }
 
-    /// How several classes are modelled; nothing for two, and in regression.
+    /// How more than two classes are modelled; `None` for two classes and for regression.
     #[getter]
     fn multi_class(&self) -> Option<&'static str> {
         self.model.multi_class().map(|rule| rule.name())
     }
 
-    /// K; 0 in regression.
+    /// Number of classes K; 0 for regression.
     #[getter]
     fn n_classes(&self) -> usize {
         self.model.n_classes().unwrap_or(0)
     }
 
-    /// The models of two classes that decide between more together.
+    /// The binary models of a multiclass model.
     #[getter]
     fn members(&self) -> Vec<Model> {
         self.model.committee.iter().flat_map(|c| &c.members).map(|m| Model::new(m.clone())).collect()
@@ -742,7 +749,7 @@ impl Model {
         &self.model.machine
     }
 
-    /// Nothing for a support vector machine.
+    /// Name of the inference scheme; `None` for a support vector machine.
     #[getter]
     fn inference(&self) -> Option<&str> {
         self.model.inference.as_deref()
@@ -760,7 +767,7 @@ impl Model {
         self.model.margins.as_ref().map(|m| m.formulation.as_str())
     }
 
-    /// The class of each support vector, `[M]`; in regression 0.
+    /// Class of each support vector, `[M]`; 0 for regression.
     #[getter]
     fn vector_classes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let of = |m: &relvec::Margins| m.vector_classes.iter().map(|k| *k as i64).collect::<Vec<_>>();
@@ -768,32 +775,32 @@ impl Model {
         if known.is_empty() { vec![0; self.model.relevance.len()].to_pyarray(py) } else { known.to_pyarray(py) }
     }
 
-    /// The numbers A and B of the sigmoid of each function, [C, 2]; of no rows without probabilities.
+    /// Parameters A and B of the sigmoid of each function, [C, 2]; without rows if there are no probabilities.
     #[getter]
     fn sigmoids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
         let sigmoids = self.model.margins.as_ref().map_or(&[][..], |m| &m.sigmoids);
         Array2::from_shape_fn((sigmoids.len(), 2), |(c, k)| sigmoids[c][k]).to_pyarray(py)
     }
 
-    /// What each feature moves in the kernel, `[D]`; empty unless the kernel has a gamma for each.
+    /// Share of each feature in the changes of the kernel, `[D]`; empty unless the kernel has a gamma for each feature.
     #[getter]
     fn feature_relevance<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.feature_relevance.to_pyarray(py)
     }
 
-    /// Whether the centres are no training rows.
+    /// True if the centres were learned and are not training rows.
     #[getter]
     fn learned_centres(&self) -> bool {
         self.model.learned_centres
     }
 
-    /// The name of the likelihood; a support vector machine has none.
+    /// Name of the likelihood; `None` for a support vector machine.
     #[getter]
     fn likelihood(&self) -> Option<&'static str> {
         self.model.likelihood.as_ref().map(relvec::Likelihood::name)
     }
 
-    /// The noise variance that was given, if it was not learnt.
+    /// Noise variance if it was given and not learned.
     #[getter]
     fn fixed_noise_variance(&self) -> Option<f64> {
         match &self.model.likelihood {
@@ -803,7 +810,7 @@ impl Model {
         }
     }
 
-    /// The degrees of freedom of the noise that were given, if they were not learnt.
+    /// Degrees of freedom of the noise if they were given and not learned.
     #[getter]
     fn fixed_noise_degrees(&self) -> Option<f64> {
         match &self.model.likelihood {
@@ -812,20 +819,20 @@ impl Model {
         }
     }
 
-    /// How the columns of a table become the features, in JSON; None if they are the columns as they are.
+    /// Encoding of the columns as features, in JSON; `None` if the columns are the features.
     #[getter]
     fn encoding(&self) -> PyResult<Option<String>> {
         let json = self.model.encoding.as_ref().map(serde_json::to_string).transpose();
         json.map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// A copy of the model with that encoding, in JSON, and the names of its features.
+    /// Returns a copy of the model with an encoding, in JSON, and the names of its features.
     fn encoded(&self, encoding: &str) -> PyResult<Model> {
         let refused = |e: String| PyValueError::new_err(format!("encoding: {e}"));
         let encoding: relvec::Encoding = serde_json::from_str(encoding).map_err(|e| refused(e.to_string()))?;
         let features = encoding.features();
         let model = relvec::Model { features, encoding: Some(encoding), ..(*self.model).clone() };
-        // Reading it back checks it.
+        // Reading the model from its text checks it.
         let text = model.to_json().map_err(exception)?;
         relvec::Model::from_json(&text).map(Model::new).map_err(exception)
     }
@@ -860,13 +867,13 @@ impl Model {
         self.model.relevance.iter().map(|r| *r as i64).collect::<Vec<_>>().to_pyarray(py)
     }
 
-    /// Of each function, [C, M].
+    /// Weights of each function, [C, M].
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
         self.model.expansion.weights.t().to_pyarray(py)
     }
 
-    /// Of each function, `[C]`.
+    /// Intercept of each function, `[C]`.
     #[getter]
     fn intercept<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.expansion.intercept.to_pyarray(py)
@@ -877,13 +884,13 @@ impl Model {
         self.model.alpha.to_pyarray(py)
     }
 
-    /// Whether classes were learned by regression on their labels, under a process prior.
+    /// True if classes were learned by regression on their labels, under a process prior.
     #[getter]
     fn label_regression(&self) -> bool {
         self.model.labels.is_some()
     }
 
-    /// Of a process prior its amplitude, the relevance vectors that the search chose, and the residual; else `None`.
+    /// Amplitude of a process prior, relevance vectors that the search selected, and residual; `None` for other priors.
     #[getter]
     fn process<'py>(&self, py: Python<'py>) -> Option<(f64, Bound<'py, PyArray1<i64>>, f64)> {
         let process = self.model.process.as_ref()?;
@@ -891,14 +898,14 @@ impl Model {
         Some((process.amplitude, searched.to_pyarray(py), process.residual))
     }
 
-    /// Infinite if the bias was pruned or switched off.
+    /// Precision of the intercept; infinite if it was pruned or switched off.
     #[getter]
     fn intercept_alpha(&self) -> f64 {
         self.model.intercept_alpha.unwrap_or(f64::INFINITY)
     }
 
-    /// Of the weights of each class, [K, M], and of its bias, `[K]`, where they are not shared; infinite where a weight
-    /// is not in the model.
+    /// Precisions of the weights of each class, [K, M], and of its intercept, `[K]`, if they are not shared; infinite
+    /// if a weight is not in the model.
     #[getter]
     fn class_alpha<'py>(&self, py: Python<'py>) -> Option<ClassAlpha<'py>> {
         let (rows, classes) = (&self.model.class_alpha, self.model.outputs());
@@ -912,19 +919,19 @@ impl Model {
         Some((vectors.to_pyarray(py), constant.to_pyarray(py)))
     }
 
-    /// Of the weights, the bias (if it is in the model) first.
+    /// Covariance of the weights; the intercept comes first if it is in the model.
     #[getter]
     fn covariance<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
         self.model.weight_covariance().to_pyarray(py)
     }
 
-    /// Of the weights, the bias left out.
+    /// Well-determinedness of the weights without the intercept.
     #[getter]
     fn well_determined<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.well_determined().to_pyarray(py)
     }
 
-    /// How many basis functions matter, by their weights and by the data.
+    /// Numbers of relevant basis functions by their weights and by the data.
     #[getter]
     fn in_use(&self) -> (usize, usize) {
         let in_use = self.model.in_use();
@@ -936,7 +943,7 @@ impl Model {
         self.model.noise_variance()
     }
 
-    /// Of the noise where its precision is integrated out; infinite where that is a number.
+    /// Degrees of freedom of the noise if its precision is integrated out; infinite if the precision is a number.
     #[getter]
     fn noise_degrees(&self) -> f64 {
         self.model.posterior.as_ref().and_then(|p| p.noise_degrees).unwrap_or(f64::INFINITY)
@@ -958,13 +965,13 @@ impl Model {
     }
 }
 
-/// Rows of a block that is predicted between two looks for an interrupt.
+/// Returns the rows of a block that is predicted between two checks for an interrupt.
 fn block_rows(model: &relvec::Model, columns: usize) -> usize {
     let vectors = model.relevance.len() + 1;
     (BLOCK_WORK / (vectors * (vectors + columns))).clamp(BLOCK_ROWS.start, BLOCK_ROWS.end)
 }
 
-/// The model, of rows that are the values of its basis functions where the kernel is the caller's.
+/// Returns the model; for an external kernel as a model of rows of basis function values.
 fn of_rows(model: &relvec::Model) -> Cow<'_, relvec::Model> {
     match model.expansion.basis {
         FittedBasis::External { .. } => Cow::Owned(model.on_basis()),
@@ -972,13 +979,13 @@ fn of_rows(model: &relvec::Model) -> Cow<'_, relvec::Model> {
     }
 }
 
-/// A kernel from its JSON.
+/// Reads a kernel from its JSON.
 pub(crate) fn kernel_of(json: &str) -> PyResult<Kernel> {
     serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("kernel: {e}")))
 }
 
-/// The kernel with every parameter a number, in JSON, and its values between sparse rows and centres, [N, M]; `variance`: that of all
-/// numbers of the rows.
+/// Returns the kernel with numbers for all parameters, in JSON, and its values between sparse rows and centres, [N, M].
+/// `variance`: the variance of all numbers of the rows.
 #[pyfunction]
 pub(crate) fn sparse_kernel<'py>(
     py: Python<'py>,
@@ -996,7 +1003,7 @@ pub(crate) fn sparse_kernel<'py>(
     Ok((json, values.to_pyarray(py)))
 }
 
-/// The model and what it reads of rows: of sparse rows the values of its basis functions, or all numbers.
+/// Returns the model and its input: the values of its basis functions for sparse rows, otherwise all numbers.
 fn read<'m>(model: &'m relvec::Model, input: &'m Input) -> relvec::Result<(Cow<'m, relvec::Model>, CowArray<'m, f64, Ix2>)> {
     Ok(match (input, &model.expansion.basis) {
         (Input::Dense(x), _) => (of_rows(model), x.view().into()),
@@ -1005,7 +1012,7 @@ fn read<'m>(model: &'m relvec::Model, input: &'m Input) -> relvec::Result<(Cow<'
     })
 }
 
-/// An error of a block of rows, in terms of the table that the block starts at row `start` of.
+/// Converts an error of a block of rows to row numbers of the table. The block starts at row `start`.
 fn in_table(error: Error, start: usize) -> Error {
     match error {
         Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + start, column, value },
@@ -1027,7 +1034,7 @@ fn label(name: &Bound<'_, PyAny>) -> PyResult<Label> {
     }
 }
 
-/// A label as a Python object.
+/// Returns a label as a Python object.
 fn named<'py>(py: Python<'py>, label: &Label) -> PyResult<Bound<'py, PyAny>> {
     Ok(match label {
         Label::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),

@@ -1,4 +1,4 @@
-//! Fits to rows that engines hold: queries, answers, surveys.
+//! Fits to rows in engines such as Dask: queries, answers, surveys.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -12,8 +12,9 @@ use crate::fit::{Rows, Target, Values, learn, parameters};
 use crate::model::Model;
 use crate::{exception, guarded, pool};
 
-/// What rows `x`, [N, D], answer, which are part number `part` of all: bytes in, bytes out, one thread, without the interpreter's lock.
-/// `target`: real targets, or the numbers of classes. There may be no rows.
+/// Returns the answer of rows `x`, [N, D], which are part number `part` of all rows, to a query. Queries and answers
+/// are bytes. It uses one thread and releases the interpreter's lock. `target`: real targets or class numbers. There
+/// may be no rows.
 #[pyfunction]
 #[pyo3(signature = (query, part, x, y=None, sample_weight=None, noise_variance=None))]
 pub(crate) fn answer<'py>(
@@ -43,7 +44,7 @@ pub(crate) fn answer<'py>(
     Ok(PyBytes::new(py, &found))
 }
 
-/// The answer of the parts of both.
+/// Returns the merged answer of two sets of parts.
 #[pyfunction]
 pub(crate) fn merge<'py>(py: Python<'py>, a: &[u8], b: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let of = || Answer::from_bytes(a)?.merge(Answer::from_bytes(b)?);
@@ -51,10 +52,10 @@ pub(crate) fn merge<'py>(py: Python<'py>, a: &[u8], b: &[u8]) -> PyResult<Bound<
     Ok(PyBytes::new(py, &merged))
 }
 
-/// A method of Python that answers queries.
+/// A Python method that answers queries.
 struct Asked {
     map_reduce: Py<PyAny>,
-    /// What it raised.
+    /// Exception raised by the method.
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -73,8 +74,8 @@ impl RowSource for Asked {
     }
 }
 
-/// Fits by `settings` (the JSON of the core's parameters) to rows that `map_reduce` answers queries for; returns the model and the
-/// JSON of its report.
+/// Fits with `settings` (the JSON of the core's parameters) to rows for which `map_reduce` answers queries. Returns the
+/// model and the JSON of its report.
 #[pyfunction]
 #[pyo3(signature = (settings, map_reduce, classes=None, standardize=false, sample=None, callback=None, landmarks=None))]
 #[expect(clippy::too_many_arguments, reason = "what a fit takes, and the rows")]
@@ -105,7 +106,7 @@ pub(crate) fn fit_rows(
     }
 }
 
-/// The rows of `x` that are landmarks, ascending.
+/// Returns the rows of `x` that are landmarks, ascending.
 #[pyfunction]
 pub(crate) fn landmarks<'py>(
     py: Python<'py>,
@@ -122,7 +123,7 @@ pub(crate) fn landmarks<'py>(
     Ok(PyArray1::from_vec(py, chosen))
 }
 
-/// Moments and a sample of rows. Threads of Python may share one.
+/// Moments and a sample of rows. Python threads may share one.
 #[pyclass(frozen, module = "relvec._core")]
 pub(crate) struct Survey {
     survey: Mutex<relvec::Survey>,
@@ -133,7 +134,7 @@ impl Survey {
         self.survey.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// As it is now: never locked while the interpreter is waited for.
+    /// Returns the current state. It is never locked while waiting for the interpreter.
     fn now(&self, py: Python<'_>) -> relvec::Survey {
         py.detach(|| self.lock().clone())
     }
@@ -146,7 +147,7 @@ impl Survey {
         Survey { survey: Mutex::new(relvec::Survey::new(sample, seed)) }
     }
 
-    /// What `to_bytes` gave.
+    /// Reads the bytes of `to_bytes`.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Survey> {
         let survey = py.detach(|| guarded(|| relvec::Survey::from_bytes(bytes)))?.map_err(exception)?;

@@ -1,4 +1,4 @@
-//! Sums over rows as Python sees them.
+//! The Python class of sums over rows.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,7 +13,7 @@ use crate::listen::listening;
 use crate::model::Model;
 use crate::{exception, guarded, pool};
 
-/// Sums over rows for a kernel at given centres. Threads of Python may share one.
+/// Sums over rows for a kernel at given centres. Python threads may share them.
 #[pyclass(frozen, module = "relvec._core")]
 pub(crate) struct Statistics {
     /// Shared with fits and copies until it changes.
@@ -25,12 +25,12 @@ impl Statistics {
         Statistics { sums: Mutex::new(sums) }
     }
 
-    /// Never held while the interpreter is waited for.
+    /// Locks the sums. The lock is never held while waiting for the interpreter.
     fn lock(&self) -> MutexGuard<'_, Arc<relvec::Statistics>> {
         self.sums.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// As they are now.
+    /// Returns the current sums.
     fn now(&self, py: Python<'_>) -> Arc<relvec::Statistics> {
         py.detach(|| Arc::clone(&self.lock()))
     }
@@ -49,7 +49,7 @@ impl Statistics {
         Ok(Statistics::of(Arc::new(sums)))
     }
 
-    /// What `to_bytes` gave.
+    /// Reads the bytes of `to_bytes`.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Statistics> {
         let sums = py.detach(|| guarded(|| relvec::Statistics::from_bytes(bytes)))?.map_err(exception)?;
@@ -61,12 +61,13 @@ impl Statistics {
         PyBytes::new(py, &py.detach(|| sums.to_bytes()))
     }
 
-    /// Another value with the same sums.
+    /// Returns a copy of the sums.
     fn copy(&self, py: Python<'_>) -> Statistics {
         Statistics::of(self.now(py))
     }
 
-    /// Adds rows. Their sums are made aside and added when complete: an interrupt leaves everything as it was.
+    /// Adds rows. Their sums are computed separately and added when complete, so that an interrupt leaves the old sums
+    /// unchanged.
     fn update(
         &self,
         py: Python<'_>,
@@ -103,7 +104,7 @@ impl Statistics {
         self.add(py, &other)
     }
 
-    /// Fits by `settings` (the JSON of the core's parameters); returns the model and the JSON of its report.
+    /// Fits with `settings` (the JSON of the core's parameters). Returns the model and the JSON of its report.
     #[pyo3(signature = (settings, callback=None))]
     fn fit(&self, py: Python<'_>, settings: &str, callback: Option<Py<PyAny>>) -> PyResult<(Model, String)> {
         fit_statistics(py, settings, self.now(py), callback)
