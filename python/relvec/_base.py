@@ -1,4 +1,4 @@
-"""What the estimators share: validation, the design, the fit, the fitted attributes."""
+"""Base classes of the estimators: validation, rows, fit, and fitted attributes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Kernel = Callable[[Any, Any], Any]
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed of a fit; of None 0: the same fit every time."""
+    """Return the seed of a fit; 0 for None, so that fits are reproducible."""
     seed = 0 if random_state is None else random_state
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
@@ -42,7 +42,7 @@ def seed_of(random_state: Any) -> int:
 
 
 class KernelMachine(Exports, Pages, BaseEstimator):
-    """What relevance and support vector machines share: parameters, rows, kernel, file, and what is printed."""
+    """Base class of all estimators: parameters, rows, kernel, file, and printed forms."""
 
     kernel: Any
     n_jobs: int | None
@@ -53,7 +53,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     report_: Report
-    # Only of a model that was loaded from a file with an encoding.
+    # Only for a model that was loaded from a file with an encoding.
     encoder_: TableEncoder
     _model: _core.Model
     _entries: ClassVar[dict[str, _table.Parameter]] = {}
@@ -62,21 +62,21 @@ class KernelMachine(Exports, Pages, BaseEstimator):
     def __init_subclass__(cls, **request: Any) -> None:
         """Give a class the constraints and the docstring of the parameters in its constructor."""
         super().__init_subclass__(**request)
-        # A subclass may have fewer parameters and set the others.
+        # A subclass may have fewer parameters and set the others itself.
         cls._entries = cls._entries | _table.parameters(cls)
         cls._parameter_constraints = _table.constraints(cls._entries)
         cls.__doc__ = _table.docstring(cls)
 
     def _set(self, given: dict[str, Any]) -> None:
-        """Set the parameters, and nothing else: the `locals()` of a constructor."""
+        """Set the parameters from the `locals()` of a constructor."""
         self.__dict__.update({name: value for name, value in given.items() if name in self._entries})
 
     def _values(self) -> dict[str, Any]:
-        """The parameters, as they are now."""
+        """Return the current values of the parameters."""
         return {name: getattr(self, name) for name in self._entries}
 
     def _check(self) -> None:
-        """Check each parameter by itself."""
+        """Check each parameter separately."""
         validate_parameter_constraints(self._parameter_constraints, self._values(), type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
@@ -94,26 +94,26 @@ class KernelMachine(Exports, Pages, BaseEstimator):
 
     @property
     def _callable(self) -> bool:
-        """Whether the kernel is a function whose values are computed in Python."""
+        """Return whether the kernel is a function whose values are computed in Python."""
         return callable(self.kernel) and not _sklearn_kernels.is_one(self.kernel)
 
     def _kernel_of_fit(self) -> Any:
-        """The parameter `kernel`, where it is a kernel of scikit-learn as text; the rows have been validated."""
+        """Return the parameter `kernel`, as text if it is a kernel of scikit-learn; the rows have been validated."""
         if not _sklearn_kernels.is_one(self.kernel):
             return self.kernel
         return self._translated(_sklearn_kernels.translate(self.kernel, self.n_features_in_))
 
     def _translated(self, own: _sklearn_kernels.Translated) -> str:
-        """The text of a kernel of scikit-learn, if this kind of model takes it."""
+        """Return a kernel of scikit-learn as text, if this kind of model supports it."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes for pickle, copy, joblib and skops: the model as the text of its file, and the version."""
+        """Return the attributes for pickle, copy, joblib and skops: the model as text of its file, and a version."""
         state = {**super().__getstate__(), "_relvec_version": _core.__version__}
         if "_model" in state:
             state["_model"] = self._model.to_json()
         if "report_" in state:
-            # A type of its own would be one more that skops has to be told to trust.
+            # A special type would have to be declared as trusted for skops.
             state["report_"] = dict(self.report_)
         return state
 
@@ -127,7 +127,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         self._complete()
 
     def _complete(self) -> None:
-        """Give what an older version pickled the parameters and attributes that it did not have."""
+        """Add the parameters and attributes that a pickle of an older version lacks."""
         signature = inspect.signature(type(self)).parameters
         missing = {
             name: own.default for name, own in signature.items() if name in self._entries and name not in vars(self)
@@ -146,7 +146,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
     def _forget(self) -> _core.Model | None:
         """Forget an earlier fit, before anything can fail, and return the model of a warm start.
 
-        Parameters are checked, each by itself.
+        Each parameter is checked separately.
         """
         earlier: _core.Model | None = getattr(self, "_model", None) if getattr(self, "warm_start", False) else None
         for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
@@ -165,16 +165,16 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         return seed_of(random_state)
 
     def _kernel_values(self, A: Float, B: Float) -> Float:
-        """The callable kernel between the rows of two arrays, checked."""
+        """Return the checked values of a callable kernel between the rows of two arrays."""
         assert callable(self.kernel)
         if len(B) == 0:
-            # A model of the intercept alone; many kernel functions refuse an empty list of rows.
+            # A model with only an intercept; many kernel functions refuse an empty list of rows.
             return np.empty((len(A), 0))
         values = np.asarray(self.kernel(A, B))
         if values.shape != (len(A), len(B)):
             raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
         if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values)):
-            raise ValueError("the kernel function returned values of which some are no finite real numbers")
+            raise ValueError("the kernel function returned values that are not finite real numbers")
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def _refuse_sparse_values(self, X: Any) -> None:
@@ -183,7 +183,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
             raise TypeError("Sparse precomputed kernels are not supported: pass an array, such as X.toarray()")
 
     def _rows(self, X: ArrayLike) -> Any:
-        """What the model reads of new rows, validated: an array, or the parts of sparse rows."""
+        """Return new rows, validated, in the form that the model reads: an array, or the parts of sparse rows."""
         check_is_fitted(self)
         self._refuse_sparse_values(X)
         if self._model.encoding is not None:
@@ -211,7 +211,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         return _sparse.rows(rows)
 
     def _adopt(self, model: _core.Model) -> None:
-        """Take over a model that was not fitted here."""
+        """Set a model that was not fitted by this estimator."""
         self.n_features_in_ = model.n_features
         if model.encoding is not None:
             self.encoder_ = TableEncoder._of(model.encoding)
@@ -221,9 +221,9 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         self._take(model, {"status": model.status, "iterations": model.iterations})
 
     def _coefficients(self, vectors: Any) -> Any:
-        """Weights of the features, (n_functions, n_features), from the `vectors`; linear kernel only.
+        """Return the weights of the features, (n_functions, n_features), from the `vectors`; linear kernel only.
 
-        The array is read-only: it follows from `dual_coef_`, and a change of it would change no prediction.
+        The array is read-only: it is computed from `dual_coef_`, and changing it would not change predictions.
         """
         check_is_fitted(self)
         if "linear" not in json.loads(self._model.kernel or "{}"):
@@ -233,12 +233,12 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         return weights
 
     def summary(self) -> ModelSummary:
-        """Summarise the fitted model: what it is, how the fit went, and what is wrong with it, if anything is.
+        """Summarise the fitted model: its parts, the course of the fit, and warnings.
 
         Returns
         -------
         ModelSummary
-            Prints as the text of ``relvec inspect``; `as_dict` has the numbers, and notebooks show a card.
+            Its text is that of ``relvec inspect``; `as_dict` has the numbers, and notebooks show a card.
 
         Examples
         --------
@@ -253,7 +253,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         return ModelSummary(self)
 
     def _repr_html_inner(self) -> str:
-        """A card above what scikit-learn shows, which is folded."""
+        """Return a card, with scikit-learn's own display folded below."""
         diagram: str = super()._repr_html_inner()
         return folded_below(self.summary()._repr_html_(), diagram) if self.__sklearn_is_fitted__() else diagram
 
@@ -262,7 +262,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     def __str__(self) -> str:
-        """The parameters, and what was fitted in a line below them."""
+        """Return the parameters, with a line on the fitted model below."""
         text = repr(self)
         return f"{text}\n{one_line(self)}" if self.__sklearn_is_fitted__() else text
 
@@ -272,15 +272,15 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Name of the file; it appears whole or not at all, with the permissions of the file that it replaces.
-            Symbolic links, pipes and devices are written through.
+            Name of the file. It is written completely or not at all, and keeps the permissions of a file that it
+            replaces. Symbolic links are followed, and pipes and devices can be written to.
         encoder : TableEncoder, optional
-            The encoder that made the features, such as the first step of a pipeline. The file then takes raw rows.
+            The encoder of the features, such as the first step of a pipeline. The file then accepts unencoded rows.
 
         Raises
         ------
         OSError
-            If the file cannot be written; a file that is read-only is not replaced.
+            If the file cannot be written; a read-only file is not replaced.
         ValueError
             If the encoder has another number of features than the model.
         """
@@ -295,20 +295,20 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         _core.save(os.fsdecode(path), self._text(model).encode())
 
     def _text(self, model: _core.Model | None = None) -> str:
-        """The text of a model file, of another `model` than this one's if it is given."""
+        """Return the text of a model file, for another `model` if one is given."""
         text = (self._model if model is None else model).to_json()
         return _labels.add_to(text, self.classes_) if self._model.classifier else text
 
 
-# What to do with too many sparse numbers for a relevance vector machine.
+# Advice if sparse rows are too large for a relevance vector machine.
 _FEWER = (
-    "Take weight_prior='ard' with gamma='scale', 'auto' or a number, which need no dense rows; or reduce the features "
+    "Use weight_prior='ard' with gamma='scale', 'auto' or a number, which need no dense rows; or reduce the features "
     "(TruncatedSVD of scikit-learn); or use a support vector machine (SVC, SVR)"
 )
 
 
 class _Precisions:
-    """Says why a fitted model has no `alpha_`; one that has holds it itself."""
+    """Raises the reason why a fitted model has no `alpha_`; other models set the attribute itself."""
 
     def __get__(self, estimator: RelevanceVectorMachine | None, owner: type[RelevanceVectorMachine]) -> Float:
         if estimator is None or "_model" not in vars(estimator):
@@ -318,7 +318,7 @@ class _Precisions:
 
 
 class RelevanceVectorMachine(KernelMachine):
-    """Fit and attributes of both estimators."""
+    """Base class of both relevance vector machines: fit and attributes."""
 
     basis: str
     dictionary: str | int
@@ -359,7 +359,7 @@ class RelevanceVectorMachine(KernelMachine):
         return own.text()
 
     def _for_fit(self, rows: Any) -> Any:
-        """Rows to learn from: dense, zeros filled in; sparse if they are too many, where a fit can take them."""
+        """Return training rows: dense with zeros filled in, or sparse if they are too many and the fit allows it."""
         known = _table.KERNELS.get(self.kernel, []) if isinstance(self.kernel, str) else []
         learned = "gamma" in known and isinstance(self.gamma, str) and self.gamma.startswith("evidence")
         named = isinstance(self.kernel, str) and self.kernel in _table.KERNELS and isinstance(self.landmarks, str)
@@ -390,7 +390,7 @@ class RelevanceVectorMachine(KernelMachine):
         exposure: Float | None = None,
         earlier: _core.Model | None = None,
     ) -> None:
-        """Fit to validated rows, on from an `earlier` model if there is one; sets the fitted attributes."""
+        """Fit to validated rows, starting from an `earlier` model if there is one, and set the fitted attributes."""
         # Checked before any work is done on the data.
         sparse = issparse(X)
         if sparse and earlier is not None:
@@ -408,7 +408,7 @@ class RelevanceVectorMachine(KernelMachine):
         used = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres, kernel = X, used, None, ""
         if self._precomputed:
-            # The whole matrix is there: a rule has nothing to spare.
+            # The whole matrix is in memory, so a rule saves nothing.
             rule = "all" if isinstance(self.dictionary, str) else self.dictionary
             dictionary = _draw(_distinct_columns(X, used), rule, seed)
             design = np.ascontiguousarray(X[:, dictionary])
@@ -443,15 +443,15 @@ class RelevanceVectorMachine(KernelMachine):
 
     @property
     def _scheme(self) -> str:
-        """The name of the inference scheme."""
+        """Return the name of the inference scheme."""
         return str(_settings.scheme(self.search))
 
     def _observer(self) -> Callback | None:
-        """The observer of a fit: prints progress and calls the callback."""
+        """Return the observer of a fit, which prints progress and calls the callback."""
         return observer(int(self.verbose), self.callback, bound_line if self._scheme == "variational" else line)
 
     def _start(self, earlier: _core.Model | None, features: int, target: NDArray[Any]) -> dict[str, Any] | None:
-        """The precisions of an earlier model for a warm start, if there is one."""
+        """Return the precisions of an earlier model for a warm start, if there is one."""
         if earlier is None:
             return None
         if earlier.n_features != features:
@@ -462,7 +462,7 @@ class RelevanceVectorMachine(KernelMachine):
                 raise ValueError(f"warm_start: the earlier model has the kernel {name!r}, kernel = {self.kernel!r}")
         if earlier.learned_centres:
             raise ValueError(
-                "warm_start: the centres of the earlier model are learned, and are no training rows to continue from: "
+                "warm_start: the centres of the earlier model are learned and not training rows: "
                 "fit it with centres='fixed', or use warm_start=False"
             )
         if earlier.basis == "external" or earlier.sparse_centres is not None or not isinstance(self.landmarks, str):
@@ -478,7 +478,7 @@ class RelevanceVectorMachine(KernelMachine):
             raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")
         if earlier.process is not None or earlier.label_regression:
             raise ValueError(
-                "warm_start: the earlier model has a process prior, and no precisions to continue from: "
+                "warm_start: the earlier model has a process prior and no precisions to start from: "
                 "fit it with weight_prior='ard', or use warm_start=False"
             )
         bias = earlier.intercept_alpha
@@ -493,7 +493,7 @@ class RelevanceVectorMachine(KernelMachine):
     def _settings(
         self, likelihood: dict[str, Any], given: bool, start: dict[str, Any] | None = None
     ) -> tuple[str, int]:
-        """All settings of a fit for the core, checked, and the seed; `start`: precisions to begin at."""
+        """Return all settings of a fit for the core, checked, and the seed; `start`: initial precisions."""
         seed = self._seed(self.random_state)
         return _settings.rvm(self, likelihood, given, start, n_jobs=threads(self.n_jobs), random_state=seed), seed
 
@@ -505,7 +505,7 @@ class RelevanceVectorMachine(KernelMachine):
         classes: list[Any] | None = None,
         rows: bool = True,
     ) -> None:
-        """Set the fitted attributes, and warn; `rows`: whether the fit saw rows, and not sums over them alone."""
+        """Set the fitted attributes, and warn; `rows`: whether the fit used rows, and not only sums over them."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         own = _report(report)
         if model.inference == "variational":
@@ -541,7 +541,7 @@ class RelevanceVectorMachine(KernelMachine):
             self.feature_relevance_ = model.feature_relevance
 
     def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, Float]:
-        """Mean and model variance at rows `X`, and the variance of the noise of each output."""
+        """Return mean and model variance at rows `X`, and the noise variance of each output."""
         rows = self._rows(X)
         if self._model.n_outputs > 1:
             return self._model.predict_outputs(rows, threads(self.n_jobs), variance)
@@ -549,14 +549,14 @@ class RelevanceVectorMachine(KernelMachine):
         return mean, model_variance, np.array(noise)
 
     def _mean(self, X: ArrayLike) -> Float:
-        """Mean alone at rows `X`: the variance costs far more."""
+        """Return only the mean at rows `X`, which is much cheaper than the variance."""
         rows = self._rows(X)
         if self._model.n_outputs > 1:
             return self._model.predict_output_means(rows, threads(self.n_jobs))
         return self._model.predict_mean(rows, threads(self.n_jobs))
 
     def _needs_posterior(self, name: str) -> None:
-        """Raise AttributeError, which says why, for a model without a posterior of its weights."""
+        """Raise AttributeError with the reason for a model without a posterior of its weights."""
         if self._model.label_regression:
             raise AttributeError(
                 f"{name}: under a process prior classes are learned by regression on their labels, which has no "
@@ -565,13 +565,13 @@ class RelevanceVectorMachine(KernelMachine):
 
     @property
     def weight_precision_(self) -> Float:
-        """Precisions of the weights, as `alpha_`, by a name that no other package uses for something else."""
+        """Precisions of the weights, equal to `alpha_`, under a name that has one meaning in all packages."""
         check_is_fitted(self)
         return self.alpha_
 
     @property
     def well_determined_(self) -> Float:
-        """How far the data determine each weight but the intercept: from 0, its prior alone does, to 1."""
+        """Well-determinedness of each weight except the intercept: from 0 (by the prior only) to 1 (by the data)."""
         check_is_fitted(self)
         self._needs_posterior("well_determined_")
         return _spread(self._model, "well_determined", 0.0) if self._model.members else self._model.well_determined
@@ -590,7 +590,7 @@ class RelevanceVectorMachine(KernelMachine):
 
 
 def _distinct_columns(K: Float, used: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of positive weight that are all different, each by the first of its kind."""
+    """Return the different rows of positive weight, each by its first occurrence."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"Precomputed metric requires shape (n_samples, n_samples), found {K.shape}: "
@@ -601,7 +601,7 @@ def _distinct_columns(K: Float, used: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _draw(rows: NDArray[np.int64], dictionary: str | int, seed: int) -> NDArray[np.int64]:
-    """Candidates among the rows, drawn uniformly, in their order."""
+    """Draw candidates uniformly among the rows, and return them in their order."""
     size = _core.dictionary_size(str(dictionary), len(rows))
     if size == len(rows):
         return rows
@@ -609,7 +609,7 @@ def _draw(rows: NDArray[np.int64], dictionary: str | int, seed: int) -> NDArray[
 
 
 def _spread(model: _core.Model, name: str, absent: float) -> Float:
-    """What the members of a model have for each of their vectors, (n_members, n_relevance)."""
+    """Return an attribute of the binary models for each of their vectors, (n_members, n_relevance)."""
     out = np.full((len(model.members), len(model.relevance)), absent)
     place = {row: i for i, row in enumerate(model.relevance.tolist())}
     for own, member in zip(out, model.members, strict=True):
@@ -618,7 +618,7 @@ def _spread(model: _core.Model, name: str, absent: float) -> Float:
 
 
 def _add_bound(report: dict[str, Any], model: _core.Model) -> None:
-    """Put into the report of a variational fit, and into those of its members, what only this scheme has."""
+    """Add the entries of the variational scheme to the report of a fit, and to those of its binary models."""
     by_weight, by_data = model.in_use
     report |= {"lower_bound": report["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
     for own, member in zip(report.get("members", []), model.members, strict=True):
@@ -626,7 +626,7 @@ def _add_bound(report: dict[str, Any], model: _core.Model) -> None:
 
 
 def _report(text: str) -> dict[str, Any]:
-    """The core's report, its trace by columns."""
+    """Return the core's report, with its trace by columns."""
     return _by_columns(json.loads(text))
 
 
@@ -645,7 +645,7 @@ def _by_columns(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_version(name: str, version: str | None) -> None:
-    """Warn if a pickle was written by a newer version; `None`: by 0.1.0, which did not say."""
+    """Warn if a pickle was written by a newer version; `None` is version 0.1.0, which did not store it."""
     if version is not None and _numbers(version) > _numbers(_core.__version__):
         text = f"this pickle of {name} was written by relvec {version}, which is newer than {_core.__version__}"
         text += f": it may fail to load or predict differently. Update relvec to {version}"
@@ -653,11 +653,11 @@ def check_version(name: str, version: str | None) -> None:
 
 
 def _numbers(version: str) -> list[int]:
-    """The numbers of a version, to be compared."""
+    """Return the numbers of a version, for comparison."""
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def target_names(y: Any) -> list[str]:
-    """The name of a series of pandas or polars, or the names of the columns of a frame; none of anything else."""
+    """Return the name of a pandas or polars series, or the column names of a frame; no names for other objects."""
     names = list(getattr(y, "columns", [getattr(y, "name", None)]))
     return names if all(isinstance(name, str) and name for name in names) else []

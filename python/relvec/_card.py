@@ -9,18 +9,18 @@ import numpy as np
 
 from ._text import nats, plain
 
-# Characters of a text that are shown: a card has at most 20 kB, and an escaped character up to six.
+# Most characters of a text: a card has at most 20 kB, and an escaped character takes up to six.
 LONGEST = 400
-# Characters of a name that are shown.
+# Most characters of a name.
 NAME = 24
-# Points of the line of the log evidence: one for each pair of pixels.
+# Points of the line of the log evidence, one for every two pixels.
 POINTS = 100
 # Width and height of that line, and of the bar of the most relevant feature, in pixels.
 SPARK = (200, 32)
 BAR = 200
-# Labels that stand in front, as many as there are of them.
+# Labels that are shown first, if they exist.
 FRONT = ["relevance vectors", "centres", "support vectors", "noise", "log evidence", "lower bound", "log probability"]
-# The colours keep a contrast of 4.5 to 1 at least, in light and in dark.
+# The colours have a contrast of at least 4.5 to 1 in light and dark mode.
 STYLE = """
 .relvec{--ink:#1f2328;--dim:#59636e;--line:#d1d9e0;--paper:#fff;--blue:#0072b2;--amber:#8a5a00;--edge:#e0a100;--warm:#fff8e6;
 font:13px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--paper);border:1px solid var(--line);
@@ -55,9 +55,9 @@ def card(
     weights: tuple[list[str], list[list[str]]],
     trace: np.ndarray[Any, Any],
 ) -> str:
-    """The card.
+    """Return the card.
 
-    `verdict`: what was done and how it ended; `lines`: labels and values; `features`: names and shares; `weights`:
+    `verdict`: the task and how the fit ended; `lines`: labels and values; `features`: names and shares; `weights`:
     titles and cells; `trace`: the log evidence of each iteration, (n_iter,).
     """
     front = "".join(f"<div><dt>{label}</dt><dd>{_text(value)}</dd></div>" for label, value in lines if label in FRONT)
@@ -78,12 +78,12 @@ def card(
 
 
 def lines_label(lines: list[tuple[str, str]]) -> str:
-    """What the basis functions are called."""
+    """Return the name of the basis functions."""
     return next(label for label, _ in lines if label in FRONT)
 
 
 def folded_below(card: str, diagram: str) -> str:
-    """The card, and below it what scikit-learn shows of the parameters, folded."""
+    """Return the card, with scikit-learn's display of the parameters folded below."""
     return f'<div style="font:12px system-ui,sans-serif">{card}{_folded("parameters", diagram)}</div>'
 
 
@@ -101,7 +101,7 @@ def _name(name: str) -> str:
 
 
 def _bars(features: list[tuple[str, float]]) -> str:
-    """Shares of features as bars, the most relevant first."""
+    """Return the shares of features as bars, the most relevant first."""
     if not features:
         return ""
     left, step = 150, 17
@@ -118,7 +118,7 @@ def _bars(features: list[tuple[str, float]]) -> str:
 
 
 def _spark(trace: np.ndarray[Any, Any]) -> str:
-    """The log evidence of the iterations as a line; none of fewer than three, or of one that did not move."""
+    """Return the log evidence by iteration as a line, if there are three or more iterations and it changed."""
     if len(trace) < 3 or not np.all(np.isfinite(trace)) or np.ptp(trace) == 0.0:
         return ""
     at = np.unique(np.linspace(0, len(trace) - 1, POINTS).round().astype(int))

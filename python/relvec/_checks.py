@@ -1,4 +1,4 @@
-"""Checks of what is given to methods and functions: numbers, words, and what goes along with rows."""
+"""Checks of arguments: numbers, words, and values for each row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-# Rows that a class should have on average: the rarest of fewer have one or two.
+# Least rows per class on average without a warning: with fewer, the rarest classes have one or two rows.
 LEAST_ROWS_OF_CLASS = 5
 
 
@@ -45,7 +45,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def finite(name: str, value: Any) -> None:
-    """Check that there is neither NaN nor an infinity among the numbers of nested settings."""
+    """Check that all numbers of nested settings are finite."""
     plainly = value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
     if isinstance(plainly, dict):
         for key, own in plainly.items():
@@ -58,14 +58,14 @@ def finite(name: str, value: Any) -> None:
 
 
 def landmarks(estimator: Any, features: int) -> NDArray[np.float64] | None:
-    """Check landmarks that are rows; None where there is but a way to choose them."""
+    """Check landmarks that are given as rows; return None if `landmarks` is a rule."""
     given = estimator.landmarks
     if isinstance(given, str):
         return None
     if estimator.basis == "given" or (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
         given, candidates = ("basis='given'", "all columns of the design matrix")
         if estimator.basis != "given":
-            given, candidates = ("kernel='precomputed'", "training rows alone")
+            given, candidates = ("kernel='precomputed'", "only training rows")
         raise ValueError(
             f"given landmarks cannot be combined with {given}: the candidates are {candidates}. Leave landmarks out"
         )
@@ -78,12 +78,12 @@ def landmarks(estimator: Any, features: int) -> NDArray[np.float64] | None:
 
 
 def aligned(values: ArrayLike) -> NDArray[np.float64]:
-    """Numbers in order, each at a multiple of its size: arrays over the bytes of a message may begin anywhere."""
+    """Return numbers as an aligned C-contiguous array; arrays over the bytes of a message may be unaligned."""
     return np.require(values, np.float64, ["C", "A"])
 
 
 def points(name: str, given: ArrayLike) -> NDArray[np.float64]:
-    """Check rows that are a parameter, such as landmarks: at least one, of finite numbers."""
+    """Check rows that are given as a parameter, such as landmarks: at least one row of finite numbers."""
     try:
         rows: NDArray[np.float64] = check_array(given, dtype=np.float64, order="C", ensure_all_finite=False)
     except (TypeError, ValueError) as error:
@@ -94,7 +94,7 @@ def points(name: str, given: ArrayLike) -> NDArray[np.float64]:
 
 
 def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = False) -> NDArray[np.float64] | None:
-    """Check sample weights, one per row or one for all; [N]. `negative`: whether those are allowed."""
+    """Check sample weights, one per row or one for all; [N]. `negative`: whether negative weights are allowed."""
     if sample_weight is None:
         return None
     try:
@@ -103,7 +103,7 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = 
             raise TypeError("complex numbers")
         weights = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight holds something that is no number: {error}") from None
+        raise ValueError(f"sample_weight contains values that are not numbers: {error}") from None
     if weights.ndim == 0:
         weights = np.full(rows, weights)
     if weights.ndim != 1:
@@ -118,7 +118,7 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = 
 
 
 def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:
-    """Check what is known of each row, one positive number per row; [N]."""
+    """Check known values of rows, one positive number per row; [N]."""
     if values is None:
         return None
     try:
@@ -127,7 +127,7 @@ def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64]
             raise TypeError("complex numbers")
         numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} holds something that is no number: {error}") from None
+        raise ValueError(f"{name} contains values that are not numbers: {error}") from None
     if numbers.shape != (rows,):
         raise ValueError(f"{name} has shape {numbers.shape}, expected {(rows,)}: one value per row")
     for row in np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))[:1]:
@@ -154,7 +154,7 @@ def probabilities(name: str, given: ArrayLike) -> list[float]:
 
 
 def class_numbers(labels: NDArray[Any], weights: NDArray[np.float64] | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The classes, sorted, and the number of each row's; at least two must have rows of positive weight, and all."""
+    """Return the sorted classes and the class number of each row; all, at least two, need rows of positive weight."""
     classes, found = np.unique(labels, return_inverse=True)
     present = np.unique(found if weights is None else found[weights > 0])
     if len(present) < 2:
@@ -167,7 +167,7 @@ def class_numbers(labels: NDArray[Any], weights: NDArray[np.float64] | None) -> 
 
 
 def few_rows_of_classes(classes: int, rows: int) -> str | None:
-    """What to say of more classes than a fifth of the rows, if there are: y may be a quantity."""
+    """Return the warning if there are more classes than a fifth of the rows, since y may be a quantity."""
     if LEAST_ROWS_OF_CLASS * classes <= rows:
         return None
     text = f"y has {classes} classes in {rows} rows: with fewer than {LEAST_ROWS_OF_CLASS} rows a class,"
@@ -175,7 +175,7 @@ def few_rows_of_classes(classes: int, rows: int) -> str | None:
 
 
 def warn_of_classes(estimator: str, classes: int, rows: int) -> None:
-    """Warn of more classes than a fifth of the rows."""
+    """Warn if there are more classes than a fifth of the rows."""
     text = few_rows_of_classes(classes, rows)
     if text is not None:
         warnings.warn(f"{estimator}: {text}", UserWarning, stacklevel=3)

@@ -8,6 +8,6 @@ from . import _core
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    # Python's handler would only note Ctrl-C until Rust returns.
+    # Python's own handler would delay Ctrl-C until Rust returns.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.main(["relvec", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""Machines side by side, cross-validated on the same folds."""
+"""Comparison of models by cross-validation on the same folds."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .rvc import RVC
 from .rvr import RVR
 from .svm import SVC, SVR
 
-# The machines that have a name, in the order of the table; the settings that each chooses.
+# Named models in the order of the table, with the settings that are chosen for each.
 OWN: dict[str, list[str]] = {"rvm": ["gamma"], "rvm evidence": [], "vrvm": ["gamma"], "svm": ["gamma", "c", "epsilon"]}
-# Values to choose among, the simplest model first.
+# Values among which settings are chosen, the simplest model first.
 GRID = {"gamma": [0.03, 0.1, 0.3, 1.0, 3.0], "c": [0.1, 1.0, 10.0, 100.0], "epsilon": [0.2, 0.05]}
-# Most candidates of the variational scheme, an iteration of which grows with their third power, and its tolerance in
-# nats: met ten to twenty times sooner than the default, at the same predictions.
+# Most candidates of the variational scheme, whose iterations take a time that grows with their third power, and its
+# tolerance in nats, which is reached 10 to 20 times faster than the default and leads to equal predictions.
 MOST_VARIATIONAL = 200
 VARIATIONAL_TOLERANCE = 1e-3
-# Standard deviations from the middle of a Gaussian to the ends of its central 95 %.
+# Half width of the central 95 % interval of a Gaussian, in standard deviations.
 HALF_WIDTH = 1.959963984540054
-# Bins of the probability of the most probable class.
+# Number of bins of the probability of the most probable class.
 BINS = 15
 OF_VALUES = ["rmse", "mae", "negative_log_density", "coverage_95"]
 OF_CLASSES = ["error_rate", "log_loss", "brier", "calibration_error"]
@@ -51,11 +51,11 @@ def compare(
     random_state: int | None = 0,
     n_jobs: int | None = None,
 ) -> Any:
-    """Cross-validate machines on the same folds, and put what they reach into one table.
+    """Compare models by cross-validation on the same folds.
 
-    Each fold is predicted by machines that have seen the other folds only; within these, the settings of the
-    machines named below are chosen by an inner cross-validation, and their features standardised. So does the
-    command ``relvec compare``, on folds of its own.
+    Each fold is predicted by models that were fitted to the other folds only. Within these, the settings of the models
+    named below are chosen by an inner cross-validation, and their features are standardised. The command
+    ``relvec compare`` does the same with other folds.
 
     Parameters
     ----------
@@ -64,47 +64,47 @@ def compare(
     y : array-like of shape (n_samples,)
         Values or classes.
     machines : list or dict, default=None
-        Estimators of scikit-learn and names of machines; in a dict by the names that they shall have in the table.
-        ``"rvm"``: `RVR` or `RVC` with the gamma of the least squared error, or error rate, of the inner folds;
-        ``"rvm evidence"``: with ``gamma="evidence"``; ``"vrvm"``: with ``search="variational"``, at most 200
-        candidates, useless weights pruned, and the gamma of ``"rvm"``; ``"svm"``: `SVR` or `SVC` with C, gamma and
-        epsilon of the least error of the inner folds. None: these four. The other settings of `RVR` and `RVC` are
-        those of `presets.tipping2001`. Estimators are cloned and fitted as they are: give a pipeline to have features
-        scaled, or a search to have settings chosen.
+        Estimators of scikit-learn and names of models; the keys of a dict are their names in the table.
+        ``"rvm"`` is `RVR` or `RVC` with the gamma of the least squared error, or error rate, of the inner folds.
+        ``"rvm evidence"`` uses ``gamma="evidence"``. ``"vrvm"`` uses ``search="variational"``, at most 200
+        candidates, pruning of useless weights, and the gamma of ``"rvm"``. ``"svm"`` is `SVR` or `SVC` with the C,
+        gamma and epsilon of the least error of the inner folds. None: these four. The other settings of `RVR` and
+        `RVC` are those of `presets.tipping2001`. Estimators are cloned and fitted unchanged: use a pipeline to scale
+        features, or a search to choose settings.
     task : {"regress", "classify"}, default=None
-        What to learn. None: what the estimators do; without any, classes if `y` is no numbers or has exactly two
-        different values, else values.
+        What to learn. None: the task of the estimators. Without estimators, classes if `y` is not numeric or has
+        exactly two different values, otherwise values.
     cv : int, splitter or iterable, default=5
         Number of folds, drawn at random with classes spread evenly, whatever the order of the rows; or any `cv` of
         scikit-learn.
     inner_cv : int, default=3
         Number of inner folds.
     grid : dict, default=None
-        Values to choose among, lists by the keys ``"gamma"``, in multiples of 1 / (n_features * variance) of the
-        standardised features; ``"c"``, in regression in standard deviations of `y`; ``"epsilon"``, in the same. A
-        list of one is not chosen among. Default: ``gamma`` 0.03, 0.1, 0.3, 1, 3, ``c`` 0.1, 1, 10, 100, ``epsilon``
-        0.05, 0.2.
+        Values among which settings are chosen, as lists by the keys ``"gamma"`` (in multiples of
+        1 / (n_features * variance) of the standardised features), ``"c"`` (in regression in standard deviations of
+        `y`) and ``"epsilon"`` (in standard deviations of `y`). A single value is used without a choice. Default:
+        ``gamma`` 0.03, 0.1, 0.3, 1, 3, ``c`` 0.1, 1, 10, 100, ``epsilon`` 0.05, 0.2.
     random_state : int, default=0
-        Seed of the folds, outer and inner; None: others each time.
+        Seed of the outer and inner folds. None: the folds differ in each call.
     n_jobs : int, default=None
-        Fits at a time in the inner cross-validation, as in GridSearchCV.
+        Number of parallel fits in the inner cross-validation, as in GridSearchCV.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each machine. For each measure a column with the mean over the folds, and one with its standard
-        error, named ``<measure>_standard_error``; NaN for what a machine does not have. Of values: ``rmse``, ``mae``,
+        A row for each model. Each measure has a column with the mean over the folds, and one with its standard error,
+        named ``<measure>_standard_error``. Measures that a model does not have are NaN. For values: ``rmse``, ``mae``,
         ``negative_log_density`` (mean, nats, of the normal distribution with the predicted mean and standard
-        deviation), ``coverage_95`` (share of rows in its central 95 % interval). Of classes: ``error_rate``,
+        deviation), ``coverage_95`` (share of rows in its central 95 % interval). For classes: ``error_rate``,
         ``log_loss`` (nats), ``brier`` (summed over the classes), ``calibration_error`` (expected, 15 bins of the
-        largest probability). Of all: ``kernels`` (relevance or support vectors), ``choice_seconds`` (inner
+        largest probability). For both: ``kernels`` (relevance or support vectors), ``choice_seconds`` (inner
         cross-validation), ``fit_seconds``, ``predict_seconds_per_row``.
 
     Notes
     -----
-    Density and coverage need ``predict(X, return_std=True)``, whose standard deviation is taken for that of a new
-    observation: a Gaussian process has the noise in it if its kernel has a WhiteKernel. For an `RVR` with Student-t
-    noise or of counts, both are those of its own distribution, that of `predict_interval`. Log loss, Brier score and
+    Density and coverage need ``predict(X, return_std=True)``, whose standard deviation must be that of a new
+    observation; for a Gaussian process it includes the noise if the kernel has a WhiteKernel. For an `RVR` with
+    Student-t noise or counts, both use its own distribution, as `predict_interval` does. Log loss, Brier score and
     calibration need `predict_proba`.
 
     Examples
@@ -163,7 +163,7 @@ def compare(
 
 
 def _named(machines: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Any]:
-    """Machines by their names in the table."""
+    """Return the models by their names in the table."""
     if isinstance(machines, str):
         machines = [machines]
     if machines is None:
@@ -188,7 +188,7 @@ def _named(machines: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Any]
 
 
 def _classifies(task: str | None, named: dict[str, Any], y: NDArray[Any]) -> bool:
-    """Whether classes are to be learned."""
+    """Return whether the task is classification."""
     if task not in (None, "regress", "classify"):
         raise ValueError(f"task={task!r}: expected 'regress', 'classify' or None")
     given = {name: machine for name, machine in named.items() if not isinstance(machine, str)}
@@ -208,7 +208,7 @@ def _classifies(task: str | None, named: dict[str, Any], y: NDArray[Any]) -> boo
 def _values(
     grid: Mapping[str, Iterable[float]] | None, named: dict[str, Any], classify: bool
 ) -> dict[str, list[float]]:
-    """Values of each setting, the simplest model first."""
+    """Return the values of each setting, the simplest model first."""
     values = dict(GRID)
     for name, given in (grid or {}).items():
         if name not in GRID:
@@ -227,18 +227,18 @@ def _values(
 def _splits(
     X: Any, y: NDArray[Any], cv: Any, inner_cv: int, classify: bool, random_state: int | None
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows learned from and rows held out, of each fold."""
+    """Return the training rows and the held-out rows of each fold."""
     if not isinstance(inner_cv, int | np.integer) or inner_cv < 2:
         raise ValueError(f"inner_cv={inner_cv!r}: expected a whole number, 2 or more")
     if isinstance(cv, int | np.integer):
         if cv < 2:
             raise ValueError(f"cv={cv}: expected a whole number, 2 or more")
-        # scikit-learn only warns of a class with fewer rows than folds.
+        # scikit-learn would only warn of a class with fewer rows than folds.
         smallest = np.unique(y, return_counts=True)[1].min() if classify else len(y)
         if smallest < cv:
             what = "the smallest class has" if classify else "there are"
             raise ValueError(f"cv={cv}: {what} {smallest} rows only")
-        # Folds that do not depend on the order of the rows, as far as features are numbers.
+        # If features are numbers, the folds do not depend on the order of the rows.
         order = _order(X, y)
         folds = _folds(int(cv), classify, random_state).split(order, y[order])
         return [(order[train], order[test]) for train, test in folds]
@@ -249,7 +249,7 @@ def _splits(
 
 
 def _order(X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
-    """The rows by their features, then by `y`; as they stand where features are no numbers."""
+    """Return the order of the rows by features, then by `y`; the given order if features are not numbers."""
     try:
         features = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
@@ -263,7 +263,7 @@ def _folds(count: int, classify: bool, random_state: int | None) -> Any:
 
 
 class _Fold:
-    """The rows that are learned from, and how machines learn from them."""
+    """The training rows of a fold, and the fits of models to them."""
 
     def __init__(
         self,
@@ -279,11 +279,11 @@ class _Fold:
         self.X, self.y = _safe_indexing(X, train), y[train]
         self.values, self.classify, self.n_jobs = values, classify, n_jobs
         self.inner = _folds(int(inner_cv), classify, random_state)
-        # The gamma of a relevance vector machine, and the seconds it took: chosen once, for two machines.
+        # The gamma chosen for a relevance vector machine, and the seconds of the choice; two models use it.
         self.chosen: tuple[dict[str, Any], float] | None = None
 
     def fit(self, machine: Any) -> tuple[Any, float, float]:
-        """The fitted machine, the seconds that choosing its settings took, and those of the fit."""
+        """Return the fitted model, the seconds of the choice of its settings, and those of the fit."""
         settings: dict[str, Any] = {}
         choosing = 0.0
         if not isinstance(machine, str):
@@ -306,7 +306,7 @@ class _Fold:
         model = model.set_params(**settings).fit(self.X, self.y)
         fitting = time.perf_counter() - start
         if hasattr(model, "refit_time_"):
-            # A search: all but its last fit is choosing.
+            # A search: all fits except the last one belong to the choice.
             choosing, fitting = fitting - model.refit_time_, model.refit_time_
         return model, choosing, fitting
 
@@ -314,7 +314,7 @@ class _Fold:
         return Pipeline([("scaler", StandardScaler()), ("machine", machine)])
 
     def _papers(self, gamma: str = "scale", **own: Any) -> Any:
-        """A relevance vector machine with the settings of the papers, but for the ones given."""
+        """Return a relevance vector machine with the settings of the papers, except for the given ones."""
         settings = tipping2001(gamma, task="classify" if self.classify else "regress")
         return (RVC if self.classify else RVR)(**settings, **own)
 
@@ -325,8 +325,8 @@ class _Fold:
         )
 
     def _points(self, names: list[str]) -> list[dict[str, float]]:
-        """Settings to choose among, in the units of these rows."""
-        # Constant features stay so: the others have variance 1.
+        """Return the settings to choose among, in the units of these rows."""
+        # Constant features remain constant; the others have variance 1.
         variance = StandardScaler().fit_transform(self.X).var()
         width = np.shape(self.X)[1] * (variance if variance > 0 else 1.0)
         unit = (float(np.std(self.y)) or 1.0) if not self.classify else 1.0
@@ -334,7 +334,7 @@ class _Fold:
         if "c" in names:
             points = [{**point, "machine__C": c * unit} for point in points for c in self.values["c"]]
             if not self.classify:
-                # The tolerance is in units of the target as well.
+                # The tolerance is also in units of the target.
                 own = {"machine__tol": SVR().tol * unit}
                 points = [
                     {**point, "machine__epsilon": epsilon * unit, **own}
@@ -344,7 +344,7 @@ class _Fold:
         return points
 
     def _choose(self, model: Pipeline, points: list[dict[str, float]]) -> tuple[dict[str, Any], float]:
-        """The settings of the least error over the inner folds, of equals the first; and the seconds that it took."""
+        """Return the settings with the least error over the inner folds (the first if equal), and the seconds taken."""
         if len(points) == 1:
             return points[0], 0.0
         start = time.perf_counter()
@@ -356,7 +356,7 @@ class _Fold:
 
 
 def _last(model: Any) -> Any:
-    """What a search, pipeline or transformed target holds in the end."""
+    """Return the last estimator of a search, a pipeline or a transformed target."""
     while True:
         if isinstance(model, Pipeline):
             model = model.steps[-1][1]
@@ -369,7 +369,7 @@ def _last(model: Any) -> Any:
 
 
 def _kernels(model: Any) -> float:
-    """Relevance or support vectors; NaN where there is no such thing."""
+    """Return the number of relevance or support vectors; NaN for other models."""
     last = _last(model)
     if hasattr(last, "centres_"):
         return float(len(last.centres_))
@@ -380,7 +380,7 @@ def _kernels(model: Any) -> float:
 
 
 def _measures(model: Any, X: Any, truth: NDArray[Any], classes: NDArray[Any] | None) -> tuple[list[float], float]:
-    """The measures of the task on rows held out, and the seconds that predicting them took."""
+    """Return the measures of the task on held-out rows, and the seconds of their predictions."""
     if classes is None:
         return _of_values(model, X, truth)
     start = time.perf_counter()
@@ -399,7 +399,7 @@ def _measures(model: Any, X: Any, truth: NDArray[Any], classes: NDArray[Any] | N
 
 
 def _of_values(model: Any, X: Any, truth: NDArray[Any]) -> tuple[list[float], float]:
-    # A search passes no arguments on.
+    # A search does not pass arguments to its estimator.
     inner = getattr(model, "best_estimator_", model)
     last = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
     has_std = "return_std" in inspect.signature(last.predict).parameters
@@ -416,22 +416,22 @@ def _of_values(model: Any, X: Any, truth: NDArray[Any]) -> tuple[list[float], fl
     elif std is not None:
         error = truth - mean
         of_std[1] = float(np.mean(np.abs(error) <= HALF_WIDTH * std))
-        # Where there is no width, there is no density.
+        # Without a width there is no density.
         if np.all(std > 0):
             of_std[0] = float(np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * (error / std) ** 2))
     return [metrics.root_mean_squared_error(truth, mean), metrics.mean_absolute_error(truth, mean), *of_std], seconds
 
 
 def _brier(truth: NDArray[Any], p: Float, classes: NDArray[Any]) -> float:
-    """Mean squared distance of the probabilities from the class, summed over the classes."""
+    """Return the mean squared distance of the probabilities from the class, summed over the classes."""
     return float(np.mean(np.sum((p - (truth[:, np.newaxis] == classes)) ** 2, axis=1)))
 
 
 def _calibration(truth: NDArray[Any], p: Float, classes: NDArray[Any]) -> float:
-    """Expected calibration error: how far the largest probability is from being right so often, by bins."""
+    """Return the expected calibration error: the difference of largest probability and accuracy over bins."""
     top = np.argmax(p, axis=1)
     sure = p[np.arange(len(p)), top]
-    # A bin holds its upper end.
+    # A bin includes its upper end.
     place = np.clip(np.ceil(sure * BINS).astype(int), 1, BINS) - 1
     excess = np.bincount(place, weights=sure - (classes[top] == truth), minlength=BINS)
     return float(np.sum(np.abs(excess)) / len(truth))

@@ -14,7 +14,7 @@ from ._base import target_names
 
 
 class Collections(_partitions.Partitions):
-    """Features, targets and, if they are given, weights; the columns of frames travel together."""
+    """Features, targets and optional weights; the columns of frames are sent together."""
 
     def __init__(self, X: Any, y: Any, weight: Any) -> None:
         frame = isinstance(X, dd.DataFrame)
@@ -36,7 +36,7 @@ class Collections(_partitions.Partitions):
     def each(self, visit: _partitions.Visit, merge: _partitions.Merge) -> bytes:
         """Call `visit` in one task for each partition, and merge in a tree of tasks."""
         run, join = dask.delayed(_visit, pure=False), dask.delayed(merge, pure=False)
-        # Its query is in the graph once.
+        # The query is stored once in the graph.
         once = dask.delayed(visit)
         parts = [run(once, k, self.n_features, self.weighted, *piece) for k, piece in enumerate(self.pieces)]
         merged: bytes = _partitions.tree(parts, join).compute()
@@ -44,7 +44,7 @@ class Collections(_partitions.Partitions):
 
 
 def _same_chunks(given: dict[str, Any]) -> list[Any]:
-    """Arrays with the chunks of rows that X has, and one chunk of columns."""
+    """Return arrays with the row chunks of X and one chunk of columns."""
     X = given["X"]
     known = not np.isnan(X.shape[0])
     for name, one in given.items():

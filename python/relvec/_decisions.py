@@ -1,4 +1,4 @@
-"""Decisions by probabilities of classes: priors, costs and rejection as Python gives them."""
+"""Decisions from class probabilities: priors, costs and rejection."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ._threads import threads
 
 
 class Decisions(NamedTuple):
-    """What `decide` returns.
+    """Result of `decide`.
 
     Parameters
     ----------
     labels : ndarray of shape (n_samples,)
-        The classes decided for; of rows that are rejected those that would have been.
+        The decided classes; for rejected rows the decision without rejection.
     probability : ndarray of shape (n_samples,)
-        Their probabilities.
+        Probabilities of the decided classes.
     probabilities : ndarray of shape (n_samples, n_classes)
-        Those of all classes, by the prior of the decision, columns in the order of `classes_`.
+        Probabilities of all classes under the prior of the decision, with columns in the order of `classes_`.
     rejected : ndarray of shape (n_samples,), dtype=bool
-        Which rows are rejected.
+        True for the rejected rows.
     expected_cost : ndarray of shape (n_samples,) or None
-        What is to be expected to be paid for each row, `reject_cost` where it is rejected; None without costs.
+        Expected cost of each row, which is `reject_cost` if it is rejected; None without costs.
     """
 
     labels: NDArray[Any]
@@ -38,7 +38,7 @@ class Decisions(NamedTuple):
 
 
 def prior_of(prior: Any, classes: NDArray[Any]) -> list[float] | None:
-    """The prior in the order of the classes; the core checks its numbers."""
+    """Return the prior in the order of the classes; the core checks its numbers."""
     if prior is None:
         return None
     if not isinstance(prior, Mapping):
@@ -57,7 +57,7 @@ def prior_of(prior: Any, classes: NDArray[Any]) -> list[float] | None:
 
 
 def costs_of(costs: Any, classes: NDArray[Any]) -> Float | None:
-    """The costs in the order of the classes; the core checks their shape and numbers."""
+    """Return the costs in the order of the classes; the core checks their shape and numbers."""
     if costs is None:
         return None
     if hasattr(costs, "loc"):
@@ -75,7 +75,7 @@ def costs_of(costs: Any, classes: NDArray[Any]) -> Float | None:
 def decide(
     estimator: Any, rows: Float, prior: Any, costs: Any, reject: float | None, reject_cost: float | None
 ) -> Decisions:
-    """Decide by a fitted classifier on what it reads of validated rows."""
+    """Decide with a fitted classifier on validated rows."""
     classes: NDArray[Any] = estimator.classes_
     model: _core.Model = estimator._model
     numbers, probability, probabilities, rejected, expected_cost = model.decide(

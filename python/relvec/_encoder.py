@@ -1,4 +1,4 @@
-"""Tables as they are: categories and missing cells as features, by the rules of the command line."""
+"""Encoding of tables: categories and missing cells as features, by the rules of the command line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ MOST_CATEGORIES = 50
 LEAST_ROWS = 10
 MOST_NAMED = 1000
 LONGEST = 1000
-# Texts that mean a missing cell, whatever the case of their letters.
+# Texts of missing cells; upper and lower case count as equal.
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "?"])
 RULES = ["mean", "indicator"]
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 NAMES_SHOWN = 10
-_DATES = (
-    "leave the column out; or make columns of numbers of it, such as days since the first date, the month, the hour"
-)
+_DATES = "leave the column out; or convert it to numbers, such as days since the first date, the month, the hour"
 
 
 class _Column(NamedTuple):
@@ -39,7 +37,7 @@ class _Column(NamedTuple):
 
     numbers: Float | None
     texts: list[str | None]
-    # Whether its type says that it holds categories.
+    # Whether its type is categorical.
     categorical: bool
 
     @property
@@ -52,31 +50,32 @@ class _Column(NamedTuple):
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn the columns of a table into features: categories into 0 and 1, missing cells into means.
 
-    The rules are those of the command line, and a model file holds what they found. A column of texts or booleans, or
-    of a categorical type, holds categories. Two categories are one feature, 0 for the first and 1 for the second in
-    alphabetical order. Three or more have a feature each. Columns of numbers stay as they are.
+    The rules are those of the command line, and a model file contains the encoding. A column of texts or booleans, or
+    of a categorical type, holds categories. Two categories become one feature, 0 for the first and 1 for the second in
+    alphabetical order. Three or more become one feature each. Columns of numbers are not changed.
 
     Parameters
     ----------
     missing : {"mean", "indicator"} or None, default=None
-        What becomes of missing cells: None, NaN and the texts NA, N/A, NaN, null and ?. None refuses them.
-        ``"mean"`` fills them with the mean of the column; for categories with the share of each. ``"indicator"`` fills
-        them as well, and a column with missing cells has one more feature that is 1 where the cell is missing.
+        Rule for missing cells, which are None, NaN and the texts NA, N/A, NaN, null and ?. None refuses them.
+        ``"mean"`` fills them with the mean of the column; for categories with the share of each category.
+        ``"indicator"`` also fills them, and adds to a column with missing cells a feature that is 1 if the cell is
+        missing.
     unknown : {"error", "ignore"}, default="error"
-        What `transform` does with a category that `fit` has not seen. ``"ignore"`` gives its features the means, as if
-        the cell said nothing.
+        Rule of `transform` for a category that did not occur in `fit`. ``"ignore"`` sets the features of the column to
+        their means.
     categories : list of str, default=()
-        Names of columns that hold categories whatever their cells look like, at most 1000 each. Other columns may have
-        at most 50 categories, and a tenth as many as there are rows.
+        Names of columns that hold categories, whatever their cells, with at most 1000 categories each. Other columns
+        may have at most 50 categories, and at most one for every ten rows.
 
     Attributes
     ----------
     encoding_ : dict
-        The columns with their categories and means, as they stand in a model file.
+        The columns with their categories and means, in the form of a model file.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, if the table has such.
+        Names of the columns, if the table has names.
 
     Examples
     --------
@@ -150,7 +149,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _learn(self, name: str, column: _Column, weights: Float) -> dict[str, Any]:
-        """What a model file says of a column."""
+        """Return the encoding of a column, in the form of a model file."""
         there = ~column.missing
         weight = float(weights[there].sum())
         if not weight > 0.0:
@@ -163,11 +162,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         named = name in self.categories or column.categorical
         most = MOST_NAMED if named else min(MOST_CATEGORIES, max(len(weights) // LEAST_ROWS, 2))
         if len(found) > most:
-            advice = f"at most {MOST_NAMED} are taken"
+            advice = f"at most {MOST_NAMED} are accepted"
             if not named:
                 advice = (
                     f"too many for categories, which are at most {MOST_CATEGORIES}, with {LEAST_ROWS} rows each on "
-                    f"average; leave it out, group the texts, or take all with categories=[{name!r}]"
+                    f"average; leave it out, group the texts, or accept all with categories=[{name!r}]"
                 )
             some = ", ".join(found[:3])
             raise ValueError(
@@ -210,7 +209,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.ascontiguousarray(np.column_stack(out))
 
     def _encode(self, stored: dict[str, Any], column: _Column) -> Float:
-        """The features of a column."""
+        """Return the features of a column."""
         name, categories, means = stored["name"], stored.get("categories", []), np.array(stored["means"])
         missing, unknown = column.missing, np.zeros(len(column.missing), dtype=bool)
         if not categories:
@@ -238,7 +237,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 shown = ", ".join(categories[:NAMES_SHOWN]) + (", ..." if len(categories) > NAMES_SHOWN else "")
                 raise ValueError(
                     f"row {row}, column {name!r}: {texts[row]!r} is none of the categories that the model knows: "
-                    f"{shown}. unknown='ignore' takes such cells for missing ones"
+                    f"{shown}. unknown='ignore' treats such cells as missing"
                 )
             one = codes[:, np.newaxis] == np.arange(len(categories))
             values = (one[:, 1:] if len(categories) == 2 else one).astype(np.float64)
@@ -279,7 +278,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(_features(self.encoding_), dtype=object)
 
     def _columns(self, X: Any, reset: bool) -> tuple[list[str], list[_Column]]:
-        """Names and cells of the columns."""
+        """Return names and cells of the columns."""
         names = getattr(X, "columns", None)
         if names is None or isinstance(X, np.ndarray):
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
@@ -303,7 +302,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ]
 
     def _holds_categories(self, name: str) -> bool:
-        """Whether a fit has found categories in the column."""
+        """Return whether a fit has found categories in the column."""
         columns = getattr(self, "encoding_", {"columns": []})["columns"]
         return any(column["name"] == name and column.get("categories") for column in columns)
 
@@ -316,7 +315,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def _of(cls, encoding: str) -> TableEncoder:
-        """The encoder of a model file."""
+        """Return the encoder of a model file."""
         stored = json.loads(encoding)
         encoder = cls(missing=stored.get("missing"))
         encoder.encoding_ = stored
@@ -325,7 +324,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoder
 
     def _raw(self, X: Any) -> Float:
-        """The features of a frame, whose columns stand in any order, beside others; or of an array of these columns."""
+        """Return the features of a frame, with columns in any order among others, or of an array of the columns."""
         names = list(self.feature_names_in_)
         columns = getattr(X, "columns", None)
         if columns is not None:
@@ -340,14 +339,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"X has shape {given.shape}, expected a table with the {len(names)} columns {', '.join(names)}"
             )
-        # An array has no names; the encoder that transforms it shall not miss them.
+        # An array has no names, so it is transformed by an encoder without names.
         plain = type(self)(self.missing, self.unknown)
         plain.encoding_, plain.n_features_in_ = self.encoding_, self.n_features_in_
         return plain.transform(given)
 
 
 def _features(encoding: dict[str, Any]) -> list[str]:
-    """Names of the features of an encoding."""
+    """Return the names of the features of an encoding."""
     names = []
     for column in encoding["columns"]:
         categories = column.get("categories", [])
@@ -358,7 +357,7 @@ def _features(encoding: dict[str, Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """The text of a value that is a category."""
+    """Return the text of a value that is a category."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
@@ -368,14 +367,14 @@ def _text(value: Any) -> str:
 
 
 def _is_categorical(column: Any) -> bool:
-    """Whether the type of a column of pandas or polars says that it holds categories."""
+    """Return whether a pandas or polars column has a categorical type."""
     return type(getattr(column, "dtype", None)).__name__ in ("CategoricalDtype", "Categorical", "Enum") or str(
         getattr(column, "dtype", "")
     ) in ("Categorical", "Enum")
 
 
 def _read(name: str, column: Any, named: bool) -> _Column:
-    """The cells of a column; `named`: whether it holds categories whatever they look like."""
+    """Return the cells of a column; `named`: whether it holds categories, whatever its cells."""
     categorical = _is_categorical(column)
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if kind in ("i", "u", "f") and not named and isinstance(getattr(column, "dtype", None), np.dtype):
@@ -392,15 +391,15 @@ def _read(name: str, column: Any, named: bool) -> _Column:
     there = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
     if not there:
         return _Column(np.full(len(cells), np.nan), [], False)
-    # The first value says what the column holds, as on the command line.
+    # The first value decides the kind of the column, as on the command line.
     row, first = there[0]
     found = _core.kind_of_text(first.strip()) if isinstance(first, str) else ""
     if found == "date":
         raise ValueError(f"row {row}, column {name!r}: {first!r} is a date or a time, which is no feature: {_DATES}")
     if found == "quantity":
         raise ValueError(
-            f"row {row}, column {name!r}: {first!r} is not a plain number: write numbers alone, without units and "
-            f"separators; or categories=[{name!r}] takes the column for names"
+            f"row {row}, column {name!r}: {first!r} is not a plain number: write only the number, without units and "
+            f"separators; or use categories=[{name!r}] to read the column as names"
         )
     if isinstance(there[0][1], (bool, np.bool_)) or not _is_number(there[0][1]):
         for row, cell in there:
@@ -408,7 +407,7 @@ def _read(name: str, column: Any, named: bool) -> _Column:
                 what = "a number" if _is_number(cell) else type(cell).__name__
                 raise ValueError(
                     f"row {row}, column {name!r}: {cell!r} is {what}, and "
-                    f"{first!r} (row {there[0][0]}) is not; categories=[{name!r}] takes the column for names"
+                    f"{first!r} (row {there[0][0]}) is not; categories=[{name!r}] reads the column as names"
                 )
         return _Column(None, [None if cell is None else _text(cell) for cell in cells], False)
     values = np.full(len(cells), np.nan)
@@ -416,7 +415,7 @@ def _read(name: str, column: Any, named: bool) -> _Column:
         if not _is_number(cell):
             raise ValueError(
                 f"row {row}, column {name!r}: could not convert string to float: {cell!r} is not a number, and the "
-                f"cells above it are; correct it, or categories=[{name!r}] takes the column for names"
+                f"cells above it are; correct it, or use categories=[{name!r}] to read the column as names"
             )
         values[row] = float(cell)
     return _Column(_finite(name, values), [], False)
@@ -436,7 +435,7 @@ def _is_missing(cell: Any) -> bool:
         return True
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
-    # NaN, NaT and pandas.NA are not equal to themselves, or do not say.
+    # NaN and NaT are not equal to themselves, and comparing pandas.NA gives neither True nor False.
     equal = cell == cell
     return not isinstance(equal, (bool, np.bool_)) or not equal
 

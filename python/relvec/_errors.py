@@ -1,4 +1,4 @@
-"""Errors of the core in the words of Python."""
+"""Errors of the core with the names and values of Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VALUES = re.compile(
     r"(?<= = )(true|false|null)(?=[:,;]|$)|(?<=expected )(true|false|null)\b|(?<= or )(true|false|null)\b"
 )
 PYTHON = {"true": "True", "false": "False", "null": "None"}
-# The cost has another name in Python, which is scikit-learn's.
+# In Python the cost has scikit-learn's name.
 NAMES = {"c": "C"}
 
 
@@ -23,14 +23,14 @@ def in_words_of_python() -> Iterator[None]:
         yield
     except ValueError as error:
         text = translated(str(error))
-        # Other errors, and those of numpy, which are of a type of their own, stay as they are.
+        # Other errors are not changed, nor those of numpy, which have their own type.
         if type(error) is not ValueError or text == str(error):
             raise
         raise ValueError(text) from None
 
 
 def translated(text: str) -> str:
-    """An error's text; what has no name or value of the core is as it was."""
+    """Return the text of an error; text without a name or value of the core is not changed."""
     head, colon, rest = text.partition(": ")
     if " = " not in head:
         return text

@@ -1,4 +1,4 @@
-"""Models for other programs."""
+"""Export of models for other programs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ C_PRECISIONS = ("float", "double", "int16")
 
 
 class Exports:
-    """What writes a fitted model for programs without this package."""
+    """Methods that write a fitted model for programs without this package."""
 
     _model: _core.Model
 
     def to_onnx(
         self, path: str | os.PathLike[str] | None = None, *, precision: str = "float64", std: bool = True
     ) -> bytes:
-        """Write the model as an ONNX graph, which any ONNX runtime predicts with.
+        """Write the model as an ONNX graph, for any ONNX runtime.
 
         The input is ``X``. Regression has the outputs ``mean`` and ``std`` (of a new observation) of shape
-        (n_samples, n_outputs), classifiers ``label`` of shape (n_samples,) and ``probabilities`` of shape
-        (n_samples, n_classes); support vector machines for classes ``label``, ``decision`` and, with
-        ``probability=True``, ``probabilities``. Names, classes, kernel and ten rows with their predictions are
-        in the metadata. The graph does not check rows: NaN or infinite features give predictions without meaning.
+        (n_samples, n_outputs). Classifiers have ``label`` of shape (n_samples,) and ``probabilities`` of shape
+        (n_samples, n_classes). Support vector machines for classes have ``label``, ``decision`` and, with
+        ``probability=True``, ``probabilities``. The metadata contain names, classes, kernel and ten rows with their
+        predictions. The graph does not check rows: for NaN or infinite features predictions have no meaning.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            Where to write the file as well.
+            File to which the result is also written.
         precision : {"float64", "mixed", "float32"}, default="float64"
-            ``"mixed"``: rows and predictions in single precision, everything between in double. ``"float32"``:
-            single precision throughout.
+            ``"mixed"`` has rows and predictions in single precision and everything between in double precision.
+            ``"float32"`` is single precision throughout.
         std : bool, default=True
-            Whether regression has the output ``std``, whose triangles are most of the file.
+            Whether regression has the output ``std``, whose triangular factors are most of the file.
 
         Returns
         -------
@@ -74,26 +74,26 @@ class Exports:
         precision: str = "float",
         std: bool = True,
     ) -> str:
-        """Write the model as one header in C99 and C++11, which needs nothing but ``<math.h>``.
+        """Write the model as one header in C99 and C++11, which needs only ``<math.h>``.
 
-        With the name ``model``, regression has ``model_predict(x, mean, std)``, classifiers have
-        ``model_class(x)``, ``model_probabilities(x, p)`` and ``model_label(k)``, support vector machines for classes
+        With the name ``model``, regression has ``model_predict(x, mean, std)``. Classifiers have ``model_class(x)``,
+        ``model_probabilities(x, p)`` and ``model_label(k)``. Support vector machines for classes also have
         ``model_decision(x, f)``. ``x`` is one row. If ``MODEL_SELF_TEST`` is defined, ``model_self_test()`` predicts
-        ten rows and returns 0 if they come out as here. The header says how much memory it takes. On AVR
-        the tables stay in flash.
+        ten rows and returns 0 if the predictions are correct. The header states the memory that it takes. On AVR the
+        tables remain in flash memory.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            Where to write the file as well.
+            File to which the result is also written.
         name : str, default="model"
-            What all names in the header begin with.
+            Prefix of all names in the header.
         precision : {"float", "double", "int16"}, default="float"
-            Precision of tables and sums. ``"int16"``: centres, and the triangles of standard deviations where that
-            will do, as 16-bit whole numbers, all else in single precision; the header says how far predictions are
-            from those of the model.
+            Precision of tables and sums. ``"int16"`` stores centres as 16-bit whole numbers, and also the triangular
+            factors of standard deviations if that is accurate enough. Other numbers are in single precision. The
+            header states how far predictions differ from those of the model.
         std : bool, default=True
-            Whether regression has standard deviations, whose triangles are most of the tables.
+            Whether regression has standard deviations, whose triangular factors are most of the tables.
 
         Returns
         -------
@@ -125,13 +125,13 @@ class Exports:
     def to_libsvm(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write a support vector machine as a model file of LIBSVM.
 
-        Classes that are no whole numbers are numbered from 0, in the order of `classes_`. LIBSVM stops its coupling
-        of three or more classes early, so that its probabilities differ from these by up to 2e-3.
+        Classes that are not whole numbers are numbered from 0, in the order of `classes_`. LIBSVM stops its coupling
+        of three or more classes early, so that its probabilities differ from those of this package by up to 2e-3.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            Where to write the file as well.
+            File to which the result is also written.
 
         Returns
         -------

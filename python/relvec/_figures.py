@@ -1,4 +1,4 @@
-"""What the figures share: colours, axes, and checks of what they are made of."""
+"""Common parts of the figures: colours, axes, and checks of their input."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
 
-# Told apart by readers of any colour vision (Okabe and Ito), and in print by their lightness.
+# Colours of Okabe and Ito: they differ for any colour vision, and by lightness in print.
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
-# Paler than the points that lie on it, and white where the classes are equally probable.
+# Paler than the points drawn on top, and white for equal class probabilities.
 SHADES = ["#8FC1E3", "#FFFFFF", "#F5B58A"]
 
 
 def axes(ax: Axes | None) -> Axes:
-    """The axes to draw in; matplotlib is first needed here."""
+    """Return the axes to draw in; matplotlib is first needed here."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -37,7 +37,7 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def style(kwargs: dict[str, Any], **defaults: Any) -> dict[str, Any]:
-    """The settings of a line: the user's before ours, also where the user abbreviates (`c`, `lw`)."""
+    """Return the settings of a line; the user's override ours, also in abbreviated form (`c`, `lw`)."""
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
@@ -45,13 +45,13 @@ def style(kwargs: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 
 def over(defaults: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
-    """The settings of points: the user's before ours, also where the user abbreviates (`c`, `lw`)."""
+    """Return the settings of points; the user's override ours, also in abbreviated form (`c`, `lw`)."""
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.collections import PathCollection
 
     own = normalize_kwargs(given or {}, PathCollection)
     usual = normalize_kwargs(defaults, PathCollection)
-    # matplotlib takes no color beside the colours of faces or edges.
+    # matplotlib does not accept color together with the colours of faces or edges.
     if own.keys() & {"facecolor", "edgecolor", "c"}:
         usual.pop("color", None)
     return usual | own
@@ -64,7 +64,7 @@ def whole_numbers(axis: Any) -> None:
 
 
 def circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) -> PathCollection | None:
-    """Circles around the relevance vectors."""
+    """Draw circles around the relevance vectors."""
     if relevance is None:
         return None
     return ax.scatter(
@@ -80,7 +80,7 @@ def circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) ->
 
 
 def one_model(estimator: Any, display: type) -> Any:
-    """The fitted estimator, which must not be several models of two classes."""
+    """Return the fitted estimator, which must not consist of several binary models."""
     final = last_step(estimator, RelevanceVectorMachine, display)
     if final._model.members:
         rule = final._model.multi_class
@@ -89,7 +89,7 @@ def one_model(estimator: Any, display: type) -> Any:
 
 
 def last_step(estimator: Any, kind: type, display: type) -> Any:
-    """The estimator, or the last step of a Pipeline: of the right kind, and fitted."""
+    """Return the estimator, or the last step of a Pipeline; it must be fitted and of the right kind."""
     final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(final, kind):
         wanted = "RVR or RVC" if kind is RelevanceVectorMachine else kind.__name__
@@ -104,12 +104,12 @@ def last_step(estimator: Any, kind: type, display: type) -> Any:
 
 
 def transformed(estimator: Any, X: Any) -> Any:
-    """Rows as the last step of a Pipeline takes them."""
+    """Return rows in the form that the last step of a Pipeline accepts."""
     return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
 
 
 def features(X: Any, wanted: int, display: type) -> Float:
-    """The rows as numbers; as many features as the display has axes for."""
+    """Return the rows as numbers, with as many features as the display has axes."""
     values: Float = check_array(X, dtype=np.float64, input_name="X")
     if values.shape[1] != wanted:
         other = "PredictionIntervalDisplay" if wanted == 1 else "ReliabilityDisplay"
@@ -121,34 +121,34 @@ def features(X: Any, wanted: int, display: type) -> Float:
 
 
 def column(y: ArrayLike, values: Float) -> NDArray[Any]:
-    """One target per row."""
+    """Return one target per row."""
     targets: NDArray[Any] = column_or_1d(np.asarray(y))
     check_consistent_length(values, targets)
     return targets
 
 
 def axis(values: Float, margin: float, points: int) -> Float:
-    """Evenly spaced values over the range of the data and a margin, which is a part of that range."""
+    """Return evenly spaced values over the range of the data and a margin, a share of that range."""
     low, high = values.min(), values.max()
     margin *= (high - low) or 1.0
     return np.linspace(low - margin, high + margin, points)
 
 
 def like(X: Any, values: Float) -> Any:
-    """`values` as a table like `X`: where the training rows had names, scikit-learn wants them again."""
+    """Return `values` as a table like `X`, since scikit-learn requires the names of the training rows."""
     names = getattr(X, "columns", None)
     return values if names is None else type(X)(dict(zip(names, values.T, strict=False)))
 
 
 def names(estimator: Any, default: list[str]) -> list[str]:
-    """Names of the features that the estimator takes, for the axes."""
+    """Return the names of the features of the estimator, for the axes."""
     return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
 
 
 def relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
-    """Which rows of `X`, the training rows, are relevance vectors; None if basis functions are no rows.
+    """Return which rows of `X`, the training rows, are relevance vectors; None if basis functions are not rows.
 
-    They are known by number, not by value: a Pipeline transforms rows, and targets belong to rows.
+    They are identified by number and not by value, since a Pipeline transforms rows and targets belong to rows.
     """
     if final._model.basis == "given" or final._model.learned_centres or not isinstance(final.landmarks, str):
         return None
@@ -161,8 +161,8 @@ def relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
         )
     relevance: NDArray[np.int64] = final.relevance_
     vectors = final.relevance_vectors_
-    # A precomputed kernel leaves no vectors to compare with. The vectors of a model file that standardises are
-    # as the rows only up to rounding. A file does not tell the numbers of landmarks from those of rows.
+    # With a precomputed kernel there are no vectors to compare with. The vectors of a model file that standardises
+    # equal the rows only up to rounding. A file does not distinguish the numbers of landmarks from those of rows.
     if np.any(relevance >= len(rows)) or (
         vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0))
     ):

@@ -23,21 +23,21 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     path : str or path-like
         Name of the file.
     kernel : callable, optional
-        The kernel function of a model that was fitted with one: a file cannot hold it.
+        The kernel function of a model that was fitted with one, since a file cannot contain it.
 
     Returns
     -------
     RVR, RVC, SVR, SVC, NuSVR or NuSVC
-        A fitted estimator. What the file does not hold is missing: `report_` has the status and the
-        number of iterations only, and parameters of the fit are at their defaults. A model that
-        standardises (the command line's do, unless told otherwise) takes raw rows and has its
-        `relevance_vectors_` in the units of the data, while `gamma_` belongs to standardised ones. A model of a table
-        with categories or missing cells takes frames like that table, and its `encoder_` makes their features.
+        A fitted estimator. Information that the file does not contain is missing: `report_` has only the status and
+        the number of iterations, and parameters of the fit have their defaults. A model that standardises (the default
+        of the command line) accepts rows in original units, and its `relevance_vectors_` are in original units, but
+        `gamma_` refers to standardised units. A model of a table with categories or missing cells accepts frames like
+        that table, and its `encoder_` computes their features.
 
     Raises
     ------
     ValueError
-        If this is no model file, or it was altered or cut off, or comes from a newer version.
+        If this is not a model file, or it was altered or cut off, or comes from a newer version.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
 
 
 def read(data: bytes, name: Any, kernel: Kernel | None = None) -> RVR | RVC | SVC | NuSVC | SVR | NuSVR:
-    """The estimator of the contents of a model file; `name` is that of the file."""
+    """Return the estimator for the content of a model file; `name` is the name of the file."""
     try:
         model = _core.Model.from_json(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -77,7 +77,7 @@ def read(data: bytes, name: Any, kernel: Kernel | None = None) -> RVR | RVC | SV
 
 
 def estimator_of(model: _core.Model, name: Any, kernel: Kernel | None = None) -> Any:
-    """An estimator with the parameters that a model tells, not yet fitted; `name` is that of the file."""
+    """Return an unfitted estimator with the parameters of a model; `name` is the name of the file."""
     parameters: dict[str, Any] = {}
     if model.machine == "rvm":
         parameters["search"] = None if model.inference == "search" else model.inference

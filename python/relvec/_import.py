@@ -14,7 +14,7 @@ from . import _core, _labels
 from ._files import estimator_of
 from .svm import SVC, SVR, NuSVC, NuSVR
 
-# The classes of scikit-learn with what LIBSVM calls them, and kernels with what it calls those.
+# LIBSVM's names of scikit-learn's classes, and of kernels.
 _MACHINES = {svm.SVC: "c_svc", svm.NuSVC: "nu_svc", svm.SVR: "epsilon_svr", svm.NuSVR: "nu_svr"}
 _KERNELS = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
 
@@ -27,19 +27,20 @@ def from_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     path : str or path-like
         Name of the file.
     n_features : int, default=None
-        Number of features; without it the largest in the file, which is too small if the last features are 0 in all
+        Number of features. None: the largest index in the file, which is too small if the last features are 0 in all
         support vectors.
 
     Returns
     -------
     SVC, NuSVC, SVR or NuSVR
-        A fitted estimator, whose `classes_` are in the order of the file. Parameters that the file does not hold,
-        such as ``C``, are at their defaults, and `support_` counts the vectors of the file.
+        A fitted estimator, whose `classes_` are in the order of the file. Parameters that the file does not contain,
+        such as ``C``, have their defaults, and `support_` contains the numbers of the vectors in the file.
 
     Raises
     ------
     ValueError
-        If this is no model file of LIBSVM, with the line; a one-class machine or a precomputed kernel.
+        If this is not a model file of LIBSVM (the error names the line), or for a one-class model or a precomputed
+        kernel.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def from_sklearn(estimator: svm.SVC | svm.NuSVC | svm.SVR | svm.NuSVR) -> SVC | 
 
 
 def _text(estimator: Any, name: str) -> str:
-    """The model file that LIBSVM would write."""
+    """Return the model file that LIBSVM would write."""
     vectors = estimator.support_vectors_
     dense = vectors.toarray() if hasattr(vectors, "toarray") else np.asarray(vectors)
     coefficients = estimator._dual_coef_

@@ -1,4 +1,4 @@
-"""What is said of a model that interpolates its training rows, and what to try."""
+"""Warning about a model that interpolates its training rows, with advice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class InterpolationWarning(UserWarning):
 
 
 def text(found: dict[str, Any], estimator: Any, classifies: bool, rows: bool) -> str:
-    """The warning for a report's ``interpolation``; `rows`: whether a fit sees the rows, and not sums alone."""
+    """Return the warning for a report's ``interpolation``; `rows`: whether the fit used rows, and not only sums."""
     what, how = ("probabilities", "overconfident") if classifies else ("intervals", "too narrow")
     many = f"more than a third of the rows are relevance vectors ({found['vectors']} of {found['rows']})"
     if found["many_vectors"] and found["least_noise"]:

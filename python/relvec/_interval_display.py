@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
-# So many bars can still be told from each other in a figure of the usual size.
+# Most bars that can be distinguished in a figure of the usual size.
 BARS = 300
 
 
@@ -32,8 +32,8 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
     """Predicted against observed values, or residuals, with the intervals of the predictions.
 
     For a regression with any number of features. The bar of a row crosses the line if the observed value is inside its
-    interval, and the rows outside have a colour of their own: 5 % of the rows should, for intervals of 95 %. Made by
-    `from_estimator` or `from_predictions`.
+    interval. Rows outside their intervals have another colour; for intervals of 95 % these should be 5 % of the rows.
+    Created by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -115,13 +115,13 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
         line_kwargs: dict[str, Any] | None = None,
         errors_kwargs: dict[str, Any] | None = None,
     ) -> PredictionIntervalDisplay:
-        """Draw a fitted regressor on rows, best such that it was not trained on.
+        """Draw a fitted regressor on rows, preferably rows that were not used for training.
 
         Parameters
         ----------
         estimator : RVR, Pipeline or regressor
-            Fitted, with one output. Of scikit-learn's regressors those whose `predict` has ``return_std``; their
-            intervals are those of normal distributions.
+            Fitted, with one output. A regressor of scikit-learn must have ``return_std`` in `predict`; its intervals
+            are those of normal distributions.
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
@@ -131,7 +131,7 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
         kind : {"actual_vs_predicted", "residual_vs_predicted"}, default="actual_vs_predicted"
             Whether observed values or residuals are drawn against the predictions.
         subsample : int, default=300
-            Rows that are drawn, of more a random sample; None: all. All count in the coverage.
+            Most rows that are drawn, as a random sample; None: all rows. All rows count in the coverage.
         random_state : int, RandomState or None, default=None
             Seed of the sample; None is 0.
         ax : matplotlib Axes, default=None
@@ -181,7 +181,7 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
         kind : {"actual_vs_predicted", "residual_vs_predicted"}, default="actual_vs_predicted"
             Whether observed values or residuals are drawn against the predictions.
         subsample : int, default=300
-            Rows that are drawn, of more a random sample; None: all. All count in the coverage.
+            Most rows that are drawn, as a random sample; None: all rows. All rows count in the coverage.
         random_state : int, RandomState or None, default=None
             Seed of the sample; None is 0.
         ax : matplotlib Axes, default=None
@@ -233,7 +233,7 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
         kind : {"actual_vs_predicted", "residual_vs_predicted"}, default="actual_vs_predicted"
             Whether observed values or residuals are drawn against the predictions.
         subsample : int, default=300
-            Rows that are drawn, of more a random sample; None: all. All count in the coverage.
+            Most rows that are drawn, as a random sample; None: all rows. All rows count in the coverage.
         random_state : int, RandomState or None, default=None
             Seed of the sample; None is 0.
         scatter_kwargs, line_kwargs, errors_kwargs : dict, default=None
@@ -276,7 +276,7 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
         return self
 
     def _legend(self, ax: Axes, inside: int, rows: int) -> None:
-        """What the two colours are, and how many of all rows have each."""
+        """Draw the legend: the two colours, with the number of rows of each."""
         percent = f"{significant(100.0 * self.level)} %"
         named = [(BLUE, f"inside the {percent} interval", inside), (ORANGE, "outside", rows - inside)]
         handles = [
@@ -288,7 +288,7 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
 
 
 def _intervals(display: type, estimator: Any, X: Any, level: float) -> tuple[Float, Float, Float]:
-    """Predictions, and the lower and upper ends of their intervals, (n_samples,) each."""
+    """Return predictions and the lower and upper ends of their intervals, (n_samples,) each."""
     final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     check_is_fitted(final)
     (own,) = _checks.probabilities("level", level)
@@ -310,7 +310,7 @@ def _intervals(display: type, estimator: Any, X: Any, level: float) -> tuple[Flo
 
 
 def _usual_ticks(ax: Axes) -> None:
-    """Ticks at round values: scikit-learn's stand at the ends of the data."""
+    """Set ticks at round values; scikit-learn sets them at the ends of the data."""
     from matplotlib.ticker import AutoLocator
 
     for axis in (ax.xaxis, ax.yaxis):

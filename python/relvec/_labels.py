@@ -1,4 +1,4 @@
-"""Class labels in model files, which hold booleans, numbers and words only."""
+"""Class labels in model files, which contain only booleans, numbers and words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 KEY = "python"
-"""The part of a model file that is read by this package alone; beside the model, so that its checksum stays."""
+"""Key of a model file that only this package reads; it is outside the model, whose checksum does not change."""
 EXPECTED = (
     "expected booleans, whole numbers, numbers of at most 64 bits, words, datetime64 or timedelta64; "
     "other labels can be numbered by sklearn.preprocessing.LabelEncoder"
@@ -17,12 +17,12 @@ EXPECTED = (
 
 
 def for_file(classes: NDArray[Any]) -> list[Any]:
-    """The classes as a file holds them: booleans, whole numbers, numbers and words.
+    """Return the classes in the form of a file: booleans, whole numbers, numbers and words.
 
     Raises
     ------
     ValueError
-        If they are of a type that would come back as another.
+        If a file would not preserve their type.
     """
     kind = classes.dtype.kind
     if kind in "biuUT" or (kind == "f" and classes.dtype.itemsize <= 8):
@@ -41,7 +41,7 @@ def for_file(classes: NDArray[Any]) -> list[Any]:
 
 
 def add_to(text: str, classes: NDArray[Any]) -> str:
-    """The text of a model file with the type of the classes, if reading their names would not give it."""
+    """Return the text of a model file with the type of the classes, if their names do not determine it."""
     labels = for_file(classes)
     if np.array(labels).dtype == classes.dtype:
         return text
@@ -51,12 +51,12 @@ def add_to(text: str, classes: NDArray[Any]) -> str:
 
 
 def read(text: str, labels: list[Any]) -> NDArray[Any]:
-    """The classes of a model file, of the type that the file tells.
+    """Return the classes of a model file with the type given in the file.
 
     Raises
     ------
     ValueError
-        If the names are none of that type.
+        If the names do not fit the type.
     """
     own = json.loads(text).get(KEY, {})
     name = own.get("class_dtype") if isinstance(own, dict) else None

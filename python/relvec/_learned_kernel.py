@@ -1,4 +1,4 @@
-"""A kernel learned without a fit."""
+"""Kernels learned without a fit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ._threads import threads
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedKernel:
-    """A kernel that `learn_kernel` has learned, and the Gaussian process that it was learned by.
+    """A kernel that `learn_kernel` has learned, with the Gaussian process used for it.
 
-    The process is ``amplitude`` times the kernel, plus a constant, plus noise. For classes its targets are the labels
-    0 and 1 of each class (for two classes those of the second); for counts they are
+    The process is ``amplitude`` times the kernel, plus a constant, plus noise. For classes its targets are labels 0
+    and 1 for each class (for two classes only for the second). For counts they are
     ``log((count + 1 / 2) / exposure)``.
 
     Parameters
@@ -30,28 +30,28 @@ class LearnedKernel:
     kernel : str
         Name of the kernel.
     gamma : float, ndarray of shape (n_features,) or None
-        Scale of the kernel, as in `RVR`, in the units of `X`: one per feature where there are several, also if the
-        features share one width in units of their spread. None for kernels without it.
+        Scale of the kernel, as in `RVR`, in the units of `X`. If there are several features it has one value for each,
+        also if they share one width in units of their spread. None for kernels without `gamma`.
     kernel_params : dict
         All parameters of the kernel, gamma included: ``RVR(learned.kernel, **learned.kernel_params)``.
     amplitude : float or ndarray of shape (n_outputs,)
-        Prior variance of the function where the kernel is 1, in squared units of the targets; one per output, or per
-        class where there are more than two.
+        Prior variance of the function if the kernel is 1, in squared units of the targets; one value for each output,
+        or for each class if there are more than two.
     noise_variance : float or ndarray of shape (n_outputs,)
-        Variance of the noise, likewise. If the noise variance of each row is given, their geometric mean; for counts
-        that of a row is this over ``count + 1 / 2``.
+        Noise variance, with the shape of `amplitude`. If noise variances of rows are given, their geometric mean. For
+        counts the noise variance of a row is this value divided by ``count + 1 / 2``.
     log_evidence : float
-        Log marginal likelihood of the process in nats, for the rows that it was learned from, all outputs together.
+        Log marginal likelihood of the process in nats, for the rows used and all outputs together.
     gain : float
-        Nats of the log posterior density of the process above the log marginal likelihood of a constant with noise.
+        Log posterior density of the process minus the log marginal likelihood of a constant with noise, in nats.
         Below 0.5 the rows show no relation between features and targets. Minus infinity if no feature varies.
     has_structure : bool
-        Whether a fit uses the kernel: the gain is at least 0.5, or there are rows that were not learned from.
-        Otherwise its model is a constant.
+        Whether a fit uses the kernel: the gain is at least 0.5, or there are further rows that were not used.
+        Otherwise the model of a fit is a constant.
     per_feature : bool
-        Whether each feature has a width of its own.
+        Whether each feature has its own width.
     n_rows : int
-        Rows that were learned from: all of up to 1,000, and of more a random sample.
+        Number of rows used: all rows up to 1,000, otherwise a random sample.
     """
 
     kernel: str
@@ -94,9 +94,9 @@ def learn_kernel(
 ) -> LearnedKernel:
     """Learn a kernel from rows by a dense Gaussian process, without fitting a model.
 
-    It is the kernel that `RVR` and `RVC` with ``gamma="evidence"`` learn under a process prior: the parameters of the
-    highest posterior density under weak priors, found by gradients. At most 1,000 rows are used, and of more than
-    3,000 rows 4,000 others, by a sparse process.
+    This is the kernel that `RVR` and `RVC` with ``gamma="evidence"`` learn under a process prior: the parameters with
+    the highest posterior density under weak priors, found by gradients. At most 1,000 rows are used. If there are more
+    than 3,000 rows, a sparse process also uses 4,000 other rows.
 
     Parameters
     ----------
@@ -105,33 +105,34 @@ def learn_kernel(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Targets, counts, or names of classes. Several outputs share one kernel.
     kernel : str or list of str, default="rbf"
-        The kernel, as in `RVR`; of a list, or ``"auto"``, the one of the highest posterior density is taken.
-        ``"sigmoid"`` is the covariance of no process and is refused, as are callables and ``"precomputed"``.
+        The kernel, as in `RVR`. From a list, or ``"auto"``, the kernel with the highest posterior density is selected.
+        ``"sigmoid"`` is not a covariance function and is refused, as are callables and ``"precomputed"``.
     gamma : {"evidence", "evidence-one", "evidence-ard", "scale", "auto"}, float or array-like of shape \
 (n_features,), default="evidence"
-        ``"evidence"`` learns one width, or one per feature if the rows support that; the two further rules force
-        either. Any other value is kept, and only amplitude and noise are learned.
+        ``"evidence"`` learns one width, or one for each feature if the rows support that. ``"evidence-one"`` and
+        ``"evidence-ard"`` select one of the two. For other values gamma is fixed, and only amplitude and noise are
+        learned.
     degree : int or list of int, default=3
-        Power of the polynomial kernel; several where kernels are chosen from a list.
+        Power of the polynomial kernel; several powers if kernels are selected from a list.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel, where a learned one begins if it is positive.
+        Constant of the polynomial kernel; if positive, the initial value for learning.
     shape : float, default=1.0
-        Exponent of the rational quadratic kernel, where a learned one begins.
+        Exponent of the rational quadratic kernel, the initial value for learning.
     likelihood : {"gaussian", "student_t", "poisson"}, default="gaussian"
-        How targets depend on the function. ``"poisson"``: `y` are counts. ``"student_t"`` is treated as
-        ``"gaussian"`` here: outliers keep their weight.
+        Distribution of the targets. For ``"poisson"`` `y` contains counts. ``"student_t"`` is treated as
+        ``"gaussian"`` here, so outliers keep their weight.
     classes : bool, default=None
-        Whether `y` names classes. None: if it holds anything but numbers.
+        Whether `y` contains names of classes. None: true if it contains values other than numbers.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, zero or positive: a weight of 2 equals the row twice.
     noise_variance : array-like of shape (n_samples,), default=None
-        Variance of each row's noise where it is known, as in `RVR.fit`.
+        Known noise variance of each row, as in `RVR.fit`.
     exposure : array-like of shape (n_samples,), default=None
-        What each count was gathered over, as in `RVR.fit`.
+        Exposure of each count, as in `RVR.fit`.
     random_state : int or RandomState, default=None
         Seed of the sample of more than 1,000 rows; None is 0.
     n_jobs : int, default=None
-        Threads, as in `RVR`. Results do not depend on it.
+        Number of threads, as in `RVR`. Results do not depend on it.
 
     Returns
     -------
@@ -149,8 +150,8 @@ def learn_kernel(
 
     Notes
     -----
-    The process of the kernel ``"rbf"`` is that of ``ConstantKernel(amplitude) * RBF((2 * gamma) ** -0.5)
-    + WhiteKernel(noise_variance)`` in scikit-learn, about a constant. The width of a length scale l is
+    For the kernel ``"rbf"`` the process is that of ``ConstantKernel(amplitude) * RBF((2 * gamma) ** -0.5)
+    + WhiteKernel(noise_variance)`` in scikit-learn, plus a constant. A length scale l corresponds to
     gamma = 1 / (2 l^2). Length scales have the log-normal prior of [1]_, whose median grows with the square root of
     the number of features.
 
@@ -180,7 +181,7 @@ def learn_kernel(
     check_consistent_length(rows, y)
     own = SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, shape=shape)
     _table.check("learn_kernel", likelihood=likelihood, n_jobs=n_jobs, random_state=random_state, **vars(own))
-    # Kernels without gamma have nothing to learn but amplitude and noise, which is no contradiction here.
+    # For kernels without gamma only amplitude and noise are learned, which is not an error here.
     names = [kernel] if isinstance(kernel, str) else kernel
     if not any("gamma" in _table.KERNELS.get(name, ["gamma"]) for name in names):
         own.gamma = "scale"
@@ -205,7 +206,7 @@ def learn_kernel(
 
 
 def _are_names(y: Any) -> bool:
-    """Whether targets are anything but numbers; those of type object are numbers if each of them is one."""
+    """Return whether targets are not numbers; an object array is numeric if each element is a number."""
     values = np.asarray(y)
     if values.dtype.kind != "O":
         return values.dtype.kind not in "iuf"

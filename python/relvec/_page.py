@@ -1,4 +1,4 @@
-"""A fitted estimator and its predictions as an HTML page, which the core writes as ``relvec report`` does."""
+"""A fitted estimator and its predictions as an HTML page, written by the core as by ``relvec report``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ._summary import facts
 from ._text import count, listed
 from ._threads import threads
 
-# Characters of a setting that are shown: an array is no reading matter.
+# Most characters of a setting that are shown.
 LONGEST = 200
 
 
 class Pages:
-    """What writes a fitted model as an HTML page."""
+    """Methods that write a fitted model as an HTML page."""
 
     _model: _core.Model
     n_jobs: int | None
@@ -31,11 +31,11 @@ class Pages:
     classes_: NDArray[Any]
 
     def _rows(self, X: ArrayLike) -> NDArray[np.float64]:
-        """What the model reads of new rows, validated."""
+        """Return new rows, validated, in the form that the model reads."""
         raise NotImplementedError
 
     def _values(self) -> dict[str, Any]:
-        """The parameters, as they are now."""
+        """Return the current values of the parameters."""
         raise NotImplementedError
 
     def report_html(
@@ -43,19 +43,19 @@ class Pages:
     ) -> str:
         """Report on the model and on its predictions of `X` as an HTML page.
 
-        One page that needs no other file and no network, to be read in a browser, printed or sent: measures beside a
-        constant prediction, predictions against observations or ROC, reliability and confusions, coverage of intervals,
-        residuals, feature relevance, relevance vectors, the search, settings, warnings with advice. Of large tables
-        some rows are drawn; all are counted.
+        The page needs no other file and no network, and can be read in a browser, printed or sent. It contains measures
+        beside those of a constant prediction, feature relevance, relevance vectors, the search, settings, and warnings
+        with advice. For values it shows predictions against observations, coverage of intervals and residuals; for
+        classes ROC curves, reliability and confusions. For large tables some rows are drawn, but all rows are counted.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), default=None
-            Rows, as for `predict`. None: the page is on the model alone.
+            Rows, as for `predict`. None: the page describes only the model.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Their true values or classes, needed with `X`.
         path : str or path-like, default=None
-            Where to write the page as well.
+            File to which the page is also written.
 
         Returns
         -------
@@ -65,7 +65,7 @@ class Pages:
         Raises
         ------
         ValueError
-            For one of `X` and `y` without the other, and for a class that the model does not know.
+            If only one of `X` and `y` is given, or `y` contains a class that is unknown to the model.
 
         Examples
         --------
@@ -96,7 +96,7 @@ class Pages:
             given = {"x": rows, "labels" if self._model.classifier else "values": truth}
         elif X is not None or y is not None:
             found, other = ("X", "y") if y is None else ("y", "X")
-            raise ValueError(f"{found} was given without {other}: give both, or neither for a page on the model alone")
+            raise ValueError(f"{found} was given without {other}: give both, or neither for a page on only the model")
         text = self._model.report_html(
             json.dumps(self._context()),
             known=None if known is None else known.tolist(),
@@ -108,7 +108,7 @@ class Pages:
         return text
 
     def _numbers_of(self, y: ArrayLike) -> list[int]:
-        """The numbers of the classes, [N]."""
+        """Return the numbers of the classes, [N]."""
         labels = column_or_1d(y).tolist()
         places = {label: place for place, label in enumerate(self.classes_.tolist())}
         unknown = [label for label in labels if label not in places]
@@ -118,7 +118,7 @@ class Pages:
         return [places[label] for label in labels]
 
     def _targets_of(self, y: ArrayLike) -> NDArray[np.float64]:
-        """The values of the targets, [N, K]."""
+        """Return the values of the targets, [N, K]."""
         values: NDArray[np.float64] = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         values = _checks.aligned(values.reshape(len(values), -1))
         if values.shape[1] != self._model.n_outputs:
@@ -127,7 +127,7 @@ class Pages:
         return values
 
     def _context(self) -> dict[str, Any]:
-        """What the page says beside the model and its predictions."""
+        """Return the information of the page beside the model and its predictions."""
         own, fitted = facts(self), "seconds" in self.report_
         defaults = inspect.signature(type(self)).parameters
         given = {name: value for name, value in self._values().items() if not _same(value, defaults[name].default)}
@@ -136,7 +136,7 @@ class Pages:
             "model": type(self).__name__,
             "python": True,
             "warnings": own["warnings"],
-            # The parameters of a model from a file are not those of its fit.
+            # The parameters of a model from a file may differ from those of its fit.
             "settings": [(name, _short(value)) for name, value in given.items()] if fitted else [],
             "trace": trace[np.isfinite(trace)].tolist(),
             "seconds": self.report_.get("seconds"),

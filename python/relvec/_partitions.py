@@ -20,9 +20,9 @@ Merge = Callable[[bytes, bytes], bytes]
 
 
 class Partitions:
-    """Rows that an engine holds in partitions, as `relvec.distributed.fit` asks for them.
+    """Rows in the partitions of an engine, in the form that `relvec.distributed.fit` needs.
 
-    A subclass says which partitions there are. All functions that it runs are pure: an engine may run them twice.
+    A subclass defines the partitions. All functions that it runs are pure, so an engine may run them twice.
     """
 
     n_features: int
@@ -39,7 +39,7 @@ class Partitions:
         return self.each(partial(answer, query, self._classes), _core.merge)
 
     def classes(self) -> NDArray[Any]:
-        """Find the classes in one pass; later queries number the labels by their place among them."""
+        """Find the classes in one pass; later queries use the index of a label among them."""
         classes: NDArray[Any] = pickle.loads(self.each(labels, union))
         if len(classes) < 2:
             names = ", ".join(repr(label) for label in classes.tolist()) or "none"
@@ -49,7 +49,7 @@ class Partitions:
 
 
 def tree(items: Iterable[T], merge: Callable[[T, T], T]) -> T:
-    """Merge neighbours, then neighbours of the results, and so on: the order depends on the places alone."""
+    """Merge neighbours, then neighbours of the results, and so on; the order depends only on the positions."""
     left = list(items)
     if not left:
         raise ValueError("there is no partition: expected at least one")
@@ -75,21 +75,21 @@ def labels(part: int, x: Any, y: Any, weight: Any) -> bytes:
     try:
         return pickle.dumps(np.unique(values))
     except TypeError as error:
-        raise ValueError(f"partition {part}: y holds labels that have no order: {error}") from None
+        raise ValueError(f"partition {part}: y holds labels that cannot be sorted: {error}") from None
 
 
 def union(first: bytes, second: bytes) -> bytes:
     """Unite the labels of two partitions."""
-    # An empty partition has a type of its own, which says nothing.
+    # The type of an empty partition has no meaning.
     own = [values for values in map(pickle.loads, (first, second)) if len(values) > 0]
     try:
         return pickle.dumps(np.unique(np.concatenate(own))) if own else first
     except TypeError as error:
-        raise ValueError(f"y holds labels that have no order: {error}") from None
+        raise ValueError(f"y holds labels that cannot be sorted: {error}") from None
 
 
 def places(part: int, y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Number labels by their places among the sorted `classes`."""
+    """Return the indices of labels among the sorted `classes`."""
     values = np.asarray(y)
     if len(values) == 0:
         return np.empty(0, dtype=np.int64)
@@ -100,9 +100,9 @@ def places(part: int, y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def reals(part: int, name: str, values: Any) -> NDArray[np.float64]:
-    """Convert cells to real numbers; what is none is an error with its place."""
+    """Convert cells to real numbers; the error of another cell names its position."""
     try:
-        # Arrays that came through a socket may begin at any byte.
+        # Arrays from a socket may be unaligned.
         return np.require(values, np.float64, ["C", "ALIGNED"])
     except (TypeError, ValueError):
         for place, value in np.ndenumerate(np.asarray(values, dtype=object)):
@@ -132,11 +132,11 @@ def check_fitted(model: Any) -> None:
 
 
 def predicted(model: Any, x: Any, method: str, **options: Any) -> list[NDArray[Any]]:
-    """Call a method on the rows of one partition, at least one; what it returns, as a list of one or several arrays."""
+    """Call a method on the rows of one partition, at least one, and return its result as a list of arrays."""
     values = getattr(model, method)(x, **options)
     return list(values) if isinstance(values, tuple) else [values]
 
 
 def needs(engine: str, error: ImportError) -> ImportError:
-    """The error of an engine's module without the engine."""
+    """Return the error of an engine's module if the engine is not installed."""
     return ImportError(f"relvec.{engine} needs packages that are missing ({error}): pip install 'relvec[{engine}]'")

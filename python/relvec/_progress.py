@@ -1,4 +1,4 @@
-"""Progress of a fit: lines of text, and the call of the user's callback."""
+"""Progress of a fit: lines of text, and calls of the user's callback."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ._text import count, seconds
 
 Callback = Callable[[dict[str, Any]], Any]
 
-# Seconds between two lines at first; later they come when the fit has gone on for this much longer.
+# Initial seconds between two lines, and the factor of elapsed time between later lines.
 PAUSE = 2.0
 GROWTH = 1.1
 
 
 def line(record: dict[str, Any], evidence: str = "log evidence") -> str:
-    """One record as a line of text; `evidence`: what the log evidence is called."""
+    """Return a record as a line of text; `evidence`: the name of the log evidence."""
     noise = "" if record["noise_std"] is None else f", noise std {record['noise_std']:.4g}"
     return (
         f"iteration {record['iteration']}: {evidence} {record['log_evidence']:.3f} nats, "
@@ -24,24 +24,24 @@ def line(record: dict[str, Any], evidence: str = "log evidence") -> str:
 
 
 def bound_line(record: dict[str, Any]) -> str:
-    """One record of a variational fit as a line of text."""
+    """Return a record of a variational fit as a line of text."""
     return line(record, "lower bound")
 
 
 def svm_line(record: dict[str, Any]) -> str:
-    """One record of a support vector machine as a line of text."""
+    """Return a record of a support vector machine as a line of text."""
     function, functions = record["function"]
     which = f"function {function + 1} of {functions}, " if functions > 1 else ""
     return f"{which}iteration {record['iteration']}: gap {record['gap']:.3g}, {record['seconds']:.1f} s"
 
 
 def end_line(status: str, iterations: int, took: float) -> str:
-    """How a fit ended, as a line of text; `took`: seconds."""
+    """Return the end of a fit as a line of text; `took`: seconds."""
     return f"{status.replace('_', ' ')} after {count(iterations, 'iteration')}, {seconds(took)}"
 
 
 def observer(verbose: int, callback: Callback | None, text: Callable[[dict[str, Any]], str]) -> Callback | None:
-    """Print by `verbose` what `text` makes of a record, then ask `callback`; None if there is nothing to do."""
+    """Return a function that prints the `text` of a record by `verbose` and calls `callback`, or None for neither."""
     if not verbose and callback is None:
         return None
     due = 0.0

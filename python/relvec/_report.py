@@ -10,19 +10,19 @@ import numpy as np
 
 from ._text import plain, significant
 
-# Lines of a report, and characters of a line, so that one fits under the line that asked for it.
+# Most lines of a report, and most characters of a line.
 LINES = 10
 WIDTH = 100
-# Values of a list that are printed.
+# Most values of a list that are printed.
 FEW = 3
-# What happened to the data and how often the search did what: what did not happen is not printed.
+# Adjustments of the data, and counts of search actions; those that did not occur are not printed.
 EVENTS = ("repairs", "actions")
 
 
 class Report(dict[str, Any]):
-    """How a fit went.
+    """Report of a fit.
 
-    A dictionary in every respect but one: it prints numbers and shapes of arrays, in at most ten lines.
+    A dictionary whose printed form has numbers and shapes of arrays, in at most ten lines.
     """
 
     def __repr__(self) -> str:
@@ -33,7 +33,7 @@ class Report(dict[str, Any]):
         if arrays:
             lines += _wrapped([_pair(name, value) for name, value in arrays.items()], "arrays: ")
         room = LINES - len(lines)
-        # The last line names those for which there is none.
+        # The last line names the entries without a line.
         named = list(inner) if len(inner) <= room else list(inner)[: room - 1]
         lines += [_cut(f"{name}: {_inside(name, inner[name])}") for name in named]
         if len(named) < len(inner):
@@ -46,7 +46,7 @@ def _pair(name: str, value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value in a few characters: of arrays the shape, of what holds others their number."""
+    """Return a value in a few characters: the shape of an array, or the number of elements of a container."""
     if isinstance(value, np.ndarray):
         return str(value.shape)
     if isinstance(value, dict):
@@ -59,20 +59,20 @@ def _value(value: Any) -> str:
 
 
 def _inside(name: str, value: dict[str, Any] | list[Any]) -> str:
-    """What a dictionary or a list holds, in one line."""
+    """Return the content of a dictionary or a list in one line."""
     if isinstance(value, list):
         if not value or isinstance(value[0], str):
             return "; ".join(map(plain, value)) or "none"
         more = f", each with {', '.join(value[0])}" if isinstance(value[0], dict) else " values"
         return f"{len(value)}{more}"
-    # Words first: a line that is too long is cut.
+    # Texts come first, since a line that is too long is cut.
     order = sorted(value, key=lambda key: not isinstance(value[key], str))
     return ", ".join(_pair(key, value[key]) for key in order if name not in EVENTS or value[key]) or "none"
 
 
 def _wrapped(pairs: list[str], label: str = "") -> list[str]:
-    """The pairs in as few lines as hold them; the first line begins with the label."""
-    # A line does not end within a pair.
+    """Return the pairs in as few lines as possible; the first line begins with the label."""
+    # A line does not break inside a pair.
     text = label + ", ".join(pair.replace(" ", "\xa0") for pair in pairs)
     lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
     return [_cut(line.replace("\xa0", " ")) for line in lines]

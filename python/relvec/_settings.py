@@ -1,4 +1,4 @@
-"""From the parameters of an estimator to the settings of the core, as JSON."""
+"""Conversion of the parameters of an estimator to the settings of the core, as JSON."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from ._table import AROUND, KERNELS, REGRESSION_PARAMETERS, SCHEMES, Expressions
 
 
 def as_json(settings: dict[str, Any]) -> str:
-    """Settings as text."""
+    """Return settings as text."""
     return json.dumps(settings, allow_nan=False, default=_plain)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy, and other real numbers, as those of Python."""
+    """Convert numbers and arrays of numpy, and other real numbers, to those of Python."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, numbers.Real):
         return float(value)
-    raise TypeError(f"{type(value).__name__} is no value of a setting")
+    raise TypeError(f"{type(value).__name__} is not a value of a setting")
 
 
 def by_path(estimator: Any, **computed: Any) -> dict[str, Any]:
-    """The values of all parameters that are settings, by their paths; `computed`: those that go in another form."""
+    """Return the values of all parameters that are settings, by path; `computed`: values that replace parameters."""
     values = estimator._values() | computed
     return {one.path: values[name] for name, one in estimator._entries.items() if one.path}
 
 
 def scheme(given: Any) -> Any:
-    """The inference scheme that a parameter `search` says."""
+    """Return the inference scheme of a parameter `search`."""
     return given.get("scheme", "search") if isinstance(given, dict) else given or "search"
 
 
 def search(given: str | dict[str, Any] | None, start: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The settings that a parameter `search` says; `start`: precisions to begin at."""
+    """Return the settings of a parameter `search`; `start`: initial precisions."""
     name = one_of("search['scheme']", scheme(given), list(SCHEMES))
     own = {key: value for key, value in given.items() if key != "scheme"} if isinstance(given, dict) else {}
     known = [*SCHEMES[name], *AROUND]
@@ -56,7 +56,7 @@ def search(given: str | dict[str, Any] | None, start: dict[str, Any] | None = No
 
 
 def gamma(value: Any) -> Any:
-    """Check a scale with one number per feature."""
+    """Check a gamma with one number per feature."""
     if isinstance(value, str) or np.ndim(value) == 0:
         return value
     if np.ndim(value) != 1:
@@ -65,7 +65,7 @@ def gamma(value: Any) -> Any:
 
 
 def kernel_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the kernel of that name or text, out of the given parameters of any kernel."""
+    """Return the settings of a kernel by its name or text, from the given parameters of any kernel."""
     if name not in KERNELS:
         found: dict[str, Any] = json.loads(_core.parse_kernel(name, as_json(gamma(given["gamma"]))))
         return found
@@ -73,7 +73,7 @@ def kernel_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def kernel(estimator: Any, given: Any) -> dict[str, Any]:
-    """The settings of the `given` kernel, or of several to choose among; only parameters that they have are read."""
+    """Return the settings of the `given` kernel, or of several to select from; only their own parameters are read."""
     scale = estimator.gamma
     if isinstance(given, str) and given == "auto":
         kernels = json.loads(_core.candidate_kernels())
@@ -100,12 +100,12 @@ def kernel(estimator: Any, given: Any) -> dict[str, Any]:
 
 
 def _is_form(scale: Any) -> bool:
-    """Whether a gamma is to be learned in a form that is asked for; the default is wherever a kernel has one."""
+    """Return whether a gamma is a rule that learns a given form; the default applies only if a kernel has a gamma."""
     return isinstance(scale, str) and scale.startswith("evidence-")
 
 
 def regression(estimator: Any) -> dict[str, Any]:
-    """The settings of a likelihood of real targets or counts."""
+    """Return the settings of a likelihood of real targets or counts."""
     name = estimator.likelihood
     given = {"noise_variance": estimator.noise_variance, "noise_degrees": estimator.noise_degrees}
     for parameter, value in given.items():
@@ -121,13 +121,13 @@ def rvm(
     start: dict[str, Any] | None = None,
     **computed: Any,
 ) -> str:
-    """All settings of a fit; `given`: the rows are values of basis functions already; `start`: precisions."""
+    """Return all settings of a fit; `given`: the rows are values of basis functions; `start`: initial precisions."""
     around = search(estimator.search, start)
     settings = {"basis": "given" if given else "kernel", "likelihood": likelihood, **around}
     settings |= by_path(estimator, **computed)
     if settings.get("variance") == "auto":
         settings["variance"] = None
-    # Rows that are landmarks go as they are, not as text.
+    # Landmarks given as rows are passed as an array, not as text.
     if not isinstance(estimator.landmarks, str):
         del settings["landmarks"]
     if not given:
@@ -147,7 +147,7 @@ def rvm(
 
 
 def svm(estimator: Any, own: dict[str, Any], **computed: Any) -> str:
-    """All settings of a support vector machine; `own`: those that are no parameters by themselves."""
+    """Return all settings of a support vector machine; `own`: settings that are not parameters."""
     given = estimator._callable or estimator._precomputed
     steps = None if estimator.max_iter == -1 else estimator.max_iter
     settings = by_path(estimator, max_iter=steps, **computed) | {"basis": "given" if given else "kernel", **own}

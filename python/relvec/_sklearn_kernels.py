@@ -1,4 +1,4 @@
-"""scikit-learn's kernels of Gaussian processes, as kernels of relvec."""
+"""Translation of scikit-learn's kernels of Gaussian processes to kernels of relvec."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-# A kernel by its name, and its parameters.
+# Name and parameters of a kernel.
 Factor = tuple[str, dict[str, Any]]
-# A product: its amplitude and its factors; a constant has none.
+# A product: its amplitude and its factors. A constant has no factors.
 Term = tuple[float, list[Factor]]
 WHITE: Factor = ("white", {})
-# Parameters that a text keeps where the others are to be learned.
+# Parameters that a text keeps if the others are learned.
 KEPT = ("degree", "period")
 # Names of the kernels with one length scale: the covariances of Matern by nu, and those of PairwiseKernel by metric.
 MATERN = {1.5: "matern32", 2.5: "matern52", math.inf: "rbf"}
@@ -28,20 +28,20 @@ class Translated:
 
     # At least one, none of them a constant or noise.
     terms: list[Term]
-    # Whether there are terms of noise, and constants.
+    # Whether there are terms of noise, and constant terms.
     white: bool
     constant: bool
-    # Names of parameters that a Gaussian process of scikit-learn would optimise, the noise level and a common
-    # amplitude excepted: a fit finds those itself.
+    # Names of parameters that a Gaussian process of scikit-learn would optimise. The noise level and a common
+    # amplitude are not included, since a fit learns them.
     free: list[str]
 
     @property
     def amplitude(self) -> float:
-        """The amplitude of the only term; 1 of several, whose amplitudes are in the text."""
+        """Return the amplitude of a single term; 1 for several terms, whose amplitudes are in the text."""
         return self.terms[0][0] if len(self.terms) == 1 else 1.0
 
     def text(self, learned: bool = False) -> str:
-        """The kernel as the parameter `kernel` takes it; `learned`: without the numbers that a fit can learn."""
+        """Return the kernel as text for the parameter `kernel`; `learned`: without numbers that a fit can learn."""
         several = len(self.terms) > 1 and not learned
         products = ["*".join(_text(name, own, learned) for name, own in factors) for _, factors in self.terms]
         numbers = [f"{amplitude!r}*" if several else "" for amplitude, _ in self.terms]
@@ -54,18 +54,18 @@ def _text(name: str, own: dict[str, Any], learned: bool) -> str:
 
 
 def is_one(kernel: Any) -> bool:
-    """Whether this is a kernel object of scikit-learn's Gaussian processes, which are not imported for that."""
+    """Return whether this is a kernel of scikit-learn's Gaussian processes, without importing these."""
     module = sys.modules.get("sklearn.gaussian_process.kernels")
     return module is not None and isinstance(kernel, module.Kernel)
 
 
 def translate(kernel: Any, features: int) -> Translated:
-    """The kernel for rows of that many features, its parameters as they are.
+    """Translate a kernel for rows with `features` features, with unchanged parameters.
 
     Raises
     ------
     ValueError
-        For a term that no kernel of relvec equals; with the term, and what to do instead.
+        For a term that no kernel of relvec equals, with the term and advice.
     """
     terms = _terms(kernel, kernel, features)
     for amplitude, factors in terms:
@@ -87,11 +87,11 @@ def translate(kernel: Any, features: int) -> Translated:
 
 
 def _terms(kernel: Any, whole: Any, features: int) -> list[Term]:
-    """The terms of a part of the `whole` kernel."""
-    # A subclass may compute something else.
+    """Return the terms of a part of the `whole` kernel."""
+    # A subclass may compute other values, so the exact type counts.
     name, p = type(kernel).__name__, kernel.get_params(deep=False)
     if type(kernel).__module__ != "sklearn.gaussian_process.kernels":
-        raise _refused(whole, name, "it is no kernel of scikit-learn")
+        raise _refused(whole, name, "it is not a kernel of scikit-learn")
     if name == "Sum":
         return _terms(p["k1"], whole, features) + _terms(p["k2"], whole, features)
     if name == "Product":
@@ -101,14 +101,14 @@ def _terms(kernel: Any, whole: Any, features: int) -> list[Term]:
         return [(float(p["constant_value"]), [])]
     if name == "WhiteKernel":
         if p["noise_level_bounds"] == "fixed":
-            text = "RVR(noise_variance=...) takes a known noise variance; leave the term out"
+            text = "use RVR(noise_variance=...) for a known noise variance, and leave the term out"
             raise _refused(whole, f"{kernel!r} of a fixed level", text)
         return [(float(p["noise_level"]), [WHITE])]
     return [(1.0, [_factor(kernel, whole, features)])]
 
 
 def _factor(kernel: Any, whole: Any, features: int) -> Factor:
-    """The kernel of relvec that equals a kernel which is neither a sum nor a product."""
+    """Return the kernel of relvec that equals a kernel that is neither a sum nor a product."""
     name, p = type(kernel).__name__, kernel.get_params(deep=False)
     if name == "RBF" or (name == "Matern" and p["nu"] in MATERN):
         return MATERN.get(p.get("nu"), "rbf"), {"gamma": _gamma(p["length_scale"])}
@@ -131,7 +131,7 @@ def _factor(kernel: Any, whole: Any, features: int) -> Factor:
 
 
 def _gamma(length_scale: Any) -> Any:
-    """Gamma = 1 / (2 l^2) of each length scale l."""
+    """Return gamma = 1 / (2 l^2) for each length scale l."""
     return (0.5 / np.square(np.asarray(length_scale, dtype=np.float64))).tolist()
 
 

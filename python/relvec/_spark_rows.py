@@ -1,4 +1,4 @@
-"""Rows of a data frame of Spark: one task for each partition, and the lower branches of the tree in tasks."""
+"""Rows of a Spark data frame: one task for each partition, with the lower branches of the tree in tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyspark.sql.types import ArrayType, BooleanType, NumericType
 
 from . import _partitions
 
-# Answers that one task merges: a power of 2, so that they are a whole branch of `_partitions.tree`. Two steps leave
-# the driver one answer for 1,024 partitions. Twice as many double the memory of a task and leave the driver a quarter.
+# Answers that one task merges: a power of 2, so that they form a branch of `_partitions.tree`. After two steps the
+# driver receives one answer for 1,024 partitions. Twice as many double the memory of a task and quarter the answers.
 GROUP = 32
 SCHEMA = "part int, state binary, error string"
 
@@ -34,7 +34,7 @@ class Frame(_partitions.Partitions):
     def each(self, visit: _partitions.Visit, merge: _partitions.Merge) -> bytes:
         """Call `visit` in one task for each partition, and merge the lower branches of the tree in tasks.
 
-        What is wrong with a cell is passed on as a value: Spark would run a task that raises it four times.
+        The error of a cell is returned as a value, since Spark would run a task that raises it four times.
         """
         features, weighted = self.n_features, "w" in self.table.columns
 
@@ -62,12 +62,12 @@ class Frame(_partitions.Partitions):
 
 
 class Columns(HasLabelCol, HasWeightCol, HasPredictionCol):
-    """Which columns hold what."""
+    """Params that name the columns."""
 
     featuresCol = Param(Params._dummy(), "featuresCol", "column of vectors or arrays, or a list of numeric columns")
 
     def _features(self, frame: Any) -> Any:
-        """The features as one column of arrays."""
+        """Return the features as one column of arrays."""
         given = self.getOrDefault(self.featuresCol)
         if isinstance(given, str):
             array = isinstance(frame.schema[given].dataType, ArrayType)
@@ -78,7 +78,7 @@ class Columns(HasLabelCol, HasWeightCol, HasPredictionCol):
         return F.array(*[column(name).cast("double") for name in given])
 
     def _rows(self, frame: Any, real: bool) -> Frame:
-        """What a fit reads of a frame; `real`: whether the labels are numbers."""
+        """Return the rows of a frame for a fit; `real`: whether the labels are numbers."""
         weight = [column(self.getWeightCol()).cast("double").alias("w")] if self.isDefined("weightCol") else []
         label = column(self.getLabelCol())
         label = label.cast("double") if real else label
@@ -93,7 +93,7 @@ def _row(part: int, state: bytes | None, error: str | None) -> pa.RecordBatch:
 
 
 def _arrays(part: int, batches: list[pa.RecordBatch], features: int, weighted: bool) -> tuple[Any, Any, Any]:
-    """Features [N, D], labels and weights of a partition; without rows there may be no batch."""
+    """Return features [N, D], labels and weights of a partition; without rows there may be no batch."""
     if not batches:
         return np.empty((0, features)), np.empty(0), np.empty(0) if weighted else None
     table = pa.Table.from_batches(batches)
@@ -105,5 +105,5 @@ def _arrays(part: int, batches: list[pa.RecordBatch], features: int, weighted: b
 
 
 def column(name: str) -> Any:
-    """A column by its name, which may contain dots."""
+    """Return a column by its name, which may contain dots."""
     return F.col("`" + name.replace("`", "``") + "`")

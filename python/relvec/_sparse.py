@@ -1,4 +1,4 @@
-"""Sparse rows: matrices of scipy, and their parts for the core."""
+"""Sparse rows: scipy matrices, and their parts for the core."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy import sparse
 from . import _core
 from ._checks import aligned
 
-# Most numbers of sparse rows that are filled up with zeros where only dense rows will do: 800 MB, which a fit holds a
-# few times. Ten times as many would not fit into the memory of most machines.
+# Most numbers of sparse rows that are converted to dense rows, 800 MB, of which a fit stores a few copies. Ten times as
+# many would exceed the memory of most machines.
 MOST_FILLED = 100_000_000
 
 # Starts of the rows, columns and values of the entries, and the number of columns.
@@ -20,18 +20,18 @@ Parts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]
 
 
 def parts(X: Any) -> Parts:
-    """Give the core the parts of a CSR matrix; it sorts entries, adds up those of one place, and leaves out zeros."""
+    """Return the parts of a CSR matrix for the core, which sorts entries, sums duplicates and drops zeros."""
     starts, columns = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int64, copy=False)
     return starts, columns, np.ascontiguousarray(X.data, dtype=np.float64), X.shape[1]
 
 
 def rows(X: Any) -> Any:
-    """What the core takes of validated rows: aligned arrays, of sparse rows the parts."""
+    """Return validated rows in the core's form: an aligned array, or the parts of sparse rows."""
     return parts(X) if sparse.issparse(X) else aligned(X)
 
 
 def centres(model: _core.Model) -> Any:
-    """The centres of a model that are known: an array, of a model of sparse rows a CSR matrix, or None."""
+    """Return the centres of a model: an array, a CSR matrix for a model of sparse rows, or None if unknown."""
     known = model.sparse_centres
     if known is None:
         return model.centres
@@ -45,12 +45,12 @@ def count(rows: Any) -> int:
 
 
 def is_too_large(X: Any) -> bool:
-    """Whether sparse rows have more numbers than are filled up with zeros."""
+    """Return whether sparse rows are too large to be converted to dense rows."""
     return bool(sparse.issparse(X) and X.shape[0] * X.shape[1] > MOST_FILLED)
 
 
 def distinct(X: Any, used: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of a CSR matrix among the `used` that are all different, each by the first of its kind."""
+    """Return the different rows of a CSR matrix among the `used`, each by its first occurrence."""
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -62,23 +62,23 @@ def distinct(X: Any, used: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def variance(X: Any, weights: NDArray[np.float64] | None) -> float:
-    """Give the variance of all numbers of a CSR matrix by the weights of its rows, as ``gamma="scale"`` needs it."""
+    """Return the weighted variance of all numbers of a CSR matrix, for ``gamma="scale"``."""
     own = np.ones(X.shape[0]) if weights is None else weights
     each = np.repeat(own, np.diff(X.indptr)) / (own.sum() * X.shape[1])
     return float(each @ X.data**2 - (each @ X.data) ** 2)
 
 
 def filled(X: Any, name: str, instead: str) -> NDArray[np.float64]:
-    """Fill up sparse rows with zeros where only dense rows will do, and check them.
+    """Convert sparse rows to dense rows, and check them.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Validated rows. Arrays stay as they are.
+        Validated rows. Arrays are not changed.
     name : str
-        What needs dense rows.
+        The operation that needs dense rows, for the error.
     instead : str
-        What to do if there are too many numbers.
+        Advice if there are too many numbers.
     """
     if not sparse.issparse(X):
         dense: NDArray[np.float64] = aligned(X)

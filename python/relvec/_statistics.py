@@ -1,4 +1,4 @@
-"""Sums over rows, made anywhere, added in any order, fitted once."""
+"""Sums over rows that can be computed in parts, merged in any order, and fitted."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from ._base import Float, check_version
 from ._threads import threads
 from .rvr import RVR
 
-# Parameters of RVR that the statistics have decided.
+# Parameters of RVR that the statistics determine.
 DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres"]
 
 
 class Statistics:
-    """Sums over rows that say all a regression on landmarks needs to know of them.
+    """Sums over rows that are sufficient for a regression on landmarks.
 
-    With one column per centre (landmark), and one of ones, the sums are those of products of two columns,
-    and of a column and the target. They take the same memory for any number of rows, and they add: rows
-    may come in blocks, from many processes or machines, in any order. `fit` then costs the same for any
+    There is one column for each centre (landmark), and a column of ones. The sums are those of products of two
+    columns, and of a column and the target. Their memory does not depend on the number of rows, and they can be added:
+    rows may come in blocks, from many processes or computers, in any order. The time of `fit` does not depend on the
     number of rows.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline"}, default="rbf"
-        The kernel, as in `RVR`. It has to be known before the first row, so that ``"precomputed"`` and
-        callables are not possible.
+        The kernel, as in `RVR`. It must be known before the first row, so ``"precomputed"`` and callables are not
+        possible.
     centres : array-like of shape (n_centres, n_features)
-        The landmarks: rows of the data, as a rule; some hundreds that cover the inputs.
+        The landmarks, usually some hundred rows of the data that cover the inputs.
     gamma : float or array-like of shape (n_features,), default=None
-        Scale of the kernel, or one per feature; needed where the kernel has one. ``"scale"`` and
-        ``"evidence"`` are not possible: they ask for rows that are yet to come. `learn_kernel` learns it
-        from some of the rows.
+        Scale of the kernel, or one per feature; required if the kernel has one. ``"scale"`` and ``"evidence"`` are not
+        possible, since they need the rows. `learn_kernel` learns it from some of the rows.
     degree : int, default=3
         Power of the polynomial kernel.
     coef0 : float, default=0.0
@@ -59,33 +58,33 @@ class Statistics:
     n_features : int
         Number of features.
     n_rows : int
-        Rows of positive weight so far.
+        Number of rows of positive weight so far.
     weight : float
         Sum of their weights.
     gram : ndarray of shape (n_centres + 1, n_centres + 1)
-        Weighted sums of products of two columns, the column of ones first. Where the noise of rows is
-        known, weights are over its variances.
+        Weighted sums of products of two columns, the column of ones first. If noise variances of rows are known,
+        weights are divided by them.
     target_mean : float
         Weighted mean of the targets; NaN before the first row.
     target_sums : ndarray of shape (n_centres + 1,)
-        Weighted sums of products of a column and the target less its mean.
+        Weighted sums of products of a column and the target minus its mean.
     target_square : float
-        Weighted sum of squares of the target less its mean.
+        Weighted sum of squares of the target minus its mean.
 
     See Also
     --------
     learn_kernel : Learns the kernel from some of the rows.
-    RVR : Its parameter `landmarks` does the same for rows that are in one place.
+    RVR : Its parameter `landmarks` does the same for rows in memory.
 
     Notes
     -----
-    Two values are equal if all their bits are. However rows are parted, sums agree up to rounding; for the
-    same bits, add the same parts in the same order.
+    Two objects are equal if all their bits are equal. For any division of the rows, sums agree up to rounding. For
+    equal bits, add equal parts in the same order.
 
-    Features are taken as they are: scale all blocks by the same numbers if their units differ.
+    Features are used unchanged: scale all blocks by the same numbers if their units differ.
 
-    Threads of Python may share one: each update is added whole, and a fit, a copy or a pickle takes the sums
-    as they are at that moment.
+    Python threads may share an object. Each update is added as a whole, and a fit, a copy or a pickle uses the sums
+    at that moment.
 
     Examples
     --------
@@ -124,8 +123,8 @@ class Statistics:
             own["gamma"] = "scale"
         elif gamma is None or isinstance(gamma, str):
             raise ValueError(
-                f"gamma = {gamma!r}: expected a positive number, or one per feature; a rule would ask for rows that "
-                "are yet to come (relvec.learn_kernel learns gamma from some of them)"
+                f"gamma = {gamma!r}: expected a positive number, or one per feature; a rule would need all rows "
+                "(relvec.learn_kernel learns gamma from some of them)"
             )
         _table.check("Statistics", **own)
         points = _checks.points("centres", centres)
@@ -141,7 +140,7 @@ class Statistics:
         noise_variance: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> Statistics:
-        """Add rows; if that fails or is interrupted, nothing has changed.
+        """Add rows; after an error or an interrupt the sums are unchanged.
 
         Parameters
         ----------
@@ -152,9 +151,9 @@ class Statistics:
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, zero or positive: a weight of 2 equals the row twice.
         noise_variance : array-like of shape (n_samples,), default=None
-            Variance of each row's noise where it is known, as in `RVR.fit`; of all rows or of none.
+            Known noise variance of each row, as in `RVR.fit`; for all updates or for none.
         n_jobs : int, default=None
-            Threads, as in `RVR`. The sums do not depend on it.
+            Number of threads, as in `RVR`. The sums do not depend on it.
 
         Returns
         -------
@@ -182,12 +181,12 @@ class Statistics:
         return self
 
     def merge(self, other: Statistics) -> Statistics:
-        """Add the rows of another, which must have the same kernel and centres.
+        """Add the rows of another object, which must have the same kernel and centres.
 
         Parameters
         ----------
         other : Statistics
-            What is added; it stays as it is.
+            The sums to add; they are not changed.
 
         Returns
         -------
@@ -207,14 +206,14 @@ class Statistics:
         Parameters
         ----------
         **parameters : dict
-            Parameters of `RVR`, but for those that the statistics have decided: the kernel and its
-            parameters, and what concerns the choice of landmarks.
+            Parameters of `RVR`, except for those that the statistics determine: the kernel, its parameters, and the
+            choice of landmarks.
 
         Returns
         -------
         RVR
-            A fitted estimator. Its `relevance_` counts the centres, and its parameter `landmarks` holds
-            them, so that a clone learns the same from rows.
+            A fitted estimator. Its `relevance_` contains indices of centres, and its parameter `landmarks` contains
+            the centres, so that a clone learns the same model from rows.
         """
         known = [name for name in inspect.signature(RVR).parameters if name not in DECIDED]
         for name in parameters:
@@ -222,35 +221,35 @@ class Statistics:
                 raise TypeError(f"fit() takes no {name!r}: the statistics were made with it")
             if name not in known:
                 raise TypeError(f"fit() has no parameter {name!r}; known: {', '.join(known)}")
-        # Sums of products do not give the posterior under a process prior.
+        # Sums of products do not determine the posterior under a process prior.
         own = {"weight_prior": "ard", **parameters}
         model = RVR(self.kernel, landmarks=self.centres, **self.kernel_params, **own)
         model._fit_statistics(self._sums, self._names)
         return model
 
     def to_bytes(self) -> bytes:
-        """Everything but the names of features as bytes, with a checksum.
+        """Return all content except the names of features as bytes, with a checksum.
 
         Returns
         -------
         bytes
-            Equal on every computer; Rust reads them, too.
+            Equal on every computer; Rust can read them.
         """
         return self._sums.to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Statistics:
-        """What `to_bytes` gave.
+        """Read the bytes of `to_bytes`.
 
         Parameters
         ----------
         data : bytes
-            All of them.
+            The bytes.
 
         Returns
         -------
         Statistics
-            An equal one.
+            An equal object.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"expected bytes, found {type(data).__name__}")
@@ -291,7 +290,7 @@ class Statistics:
 
     @property
     def n_rows(self) -> int:
-        """Rows of positive weight so far."""
+        """Number of rows of positive weight so far."""
         return self._sums.n_rows
 
     @property
@@ -312,16 +311,16 @@ class Statistics:
 
     @property
     def target_sums(self) -> Float:
-        """Weighted sums of products of a column and the target less its mean."""
+        """Weighted sums of products of a column and the target minus its mean."""
         return self._sums.target_sums[0]
 
     @property
     def target_square(self) -> float:
-        """Weighted sum of squares of the target less its mean."""
+        """Weighted sum of squares of the target minus its mean."""
         return self._sums.target_sums[1]
 
     def _agree(self, names: list[str] | None) -> list[str] | None:
-        """The names of features, if those of what is added do not contradict."""
+        """Return the names of features, after checking that added rows have the same names."""
         if self._names is None or names is None or names == self._names:
             return self._names or names
         raise ValueError(f"the features are {', '.join(names)}, but those so far are {', '.join(self._names)}")
@@ -359,7 +358,7 @@ class Statistics:
 
 
 def _names(table: Any) -> list[str] | None:
-    """Names of the columns of a frame of pandas or polars."""
+    """Return the names of the columns of a pandas or polars frame."""
     columns = getattr(table, "columns", None)
     names = [] if columns is None else list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None

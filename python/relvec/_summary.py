@@ -1,4 +1,4 @@
-"""What a fitted estimator is, in the words and the order of ``relvec inspect``."""
+"""Summary of a fitted estimator, in the form of ``relvec inspect``."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from ._text import (
     significant,
 )
 
-# Width of the labels; characters of a line, if the terminal is no narrower: longer lines are hard to read.
+# Width of the labels, and most characters of a line, since longer lines are hard to read.
 LABELS = 20
 NARROW = 80
 WIDEST = 100
-# Relevance vectors, outputs and names of features that are shown.
+# Most relevance vectors, outputs and names of features that are shown.
 ROWS_SHOWN = 20
 OUTPUTS_SHOWN = 8
 NAMES_SHOWN = 20
-# Features of a lesser share are counted, not named.
+# Least share of a feature that is named; features below are only counted.
 LEAST_SHARE = 5e-4
-# Characters of the bar of the most relevant feature, and of the name of any.
+# Characters of the bar of the most relevant feature, and most characters of a name.
 BAR = 16
 NAME = 24
-# Shares of features that are closer are equal: they are sums of rounded numbers.
+# Shares of features that differ by less are equal, since they are sums of rounded numbers.
 SAME = 1e-9
 
 
 class ModelSummary:
-    """What a fitted estimator is: it prints as text, and shows as a card in notebooks.
+    """Summary of a fitted estimator, printed as text and displayed as a card in notebooks.
 
-    Made by the method `summary` of a fitted estimator. The text is that of ``relvec inspect``: the verdict, what the
-    model is, warnings with what to do, and the relevance vectors with their weights.
+    Created by the method `summary` of a fitted estimator. The text is that of ``relvec inspect``: the result of the
+    fit, the parts of the model, warnings with advice, and the relevance vectors with their weights.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ModelSummary:
     """
 
     def __init__(self, estimator: Any) -> None:
-        # What is kept does not change if the estimator is fitted again.
+        # The summary does not change if the estimator is fitted again.
         self._model, self._facts = estimator._model, facts(estimator)
         self._trace = np.array(estimator.report_.get("log_evidence", []), dtype=np.float64)
 
@@ -76,9 +76,9 @@ class ModelSummary:
         Returns
         -------
         dict
-            The keys of ``relvec inspect --json``, and ``estimator``, ``n_features``, ``warnings`` (texts, empty if all
-            is well) and, after a fit, ``seconds``. Standard deviations of noise are in units of the target, log
-            evidences in nats, rows are counted from 0. What a model does not have is None or missing.
+            The keys of ``relvec inspect --json``, and ``estimator``, ``n_features``, ``warnings`` (a list of texts)
+            and, after a fit, ``seconds``. Noise standard deviations are in units of the target, log evidences in nats,
+            and rows are counted from 0. Values that a model does not have are None or missing.
         """
         return json.loads(json.dumps(self._facts))  # type: ignore[no-any-return]
 
@@ -97,7 +97,7 @@ class ModelSummary:
 
     def _repr_html_(self) -> str:
         own = self._facts
-        # Names are cut as they are in the bars: a card has little room.
+        # Names are cut as in the bars, since a card has little room.
         own = own | {names: [short(name) for name in own[names]] for names in ("features", "targets", "classes")}
         titles, cells = weights_table(self._model, own)
         outputs = len(self._model.intercept)
@@ -108,7 +108,7 @@ class ModelSummary:
 
 
 def one_line(estimator: Any) -> str:
-    """What was fitted, in the line below the parameters."""
+    """Return the fitted model in one line, for the line below the parameters."""
     own = facts(estimator)
     label = _vectors(own)[0][0]
     parts = [f"{count(own['n_vectors'], label.removesuffix('s'))} of {count(own['n_rows'], 'row')}"]
@@ -120,7 +120,7 @@ def one_line(estimator: Any) -> str:
 
 
 def facts(estimator: Any) -> dict[str, Any]:
-    """What there is to say, in plain Python; keys as in ``relvec inspect --json``."""
+    """Return the facts of a model as plain Python values, with the keys of ``relvec inspect --json``."""
     model, report = estimator._model, estimator.report_
     machine, several, fitted = model.machine, model.n_outputs > 1, "seconds" in report
     own: dict[str, Any] = {
@@ -145,7 +145,7 @@ def facts(estimator: Any) -> dict[str, Any]:
         "iterations": model.iterations,
     }
     if machine == "svm":
-        # Of several functions the report counts a vector once for each.
+        # For several functions the report counts a vector once for each function.
         functions = report.get("functions", [])
         bounded = functions[0]["bounded"] if len(functions) == 1 else _in_file(model, r'"bounded":(\d+)')
         own |= {"formulation": model.formulation, "n_bounded": int(bounded or 0)}
@@ -161,10 +161,10 @@ def facts(estimator: Any) -> dict[str, Any]:
     alpha = None
     if model.class_alpha is not None:
         weights, bias = model.class_alpha
-        # Without an intercept there is no weight of it to be pruned.
+        # Without an intercept there is no precision of an intercept.
         alpha = np.column_stack([weights, bias]) if np.isfinite(model.intercept_alpha) else weights
     healed, kept = model.variance, model.kept_rows[0]
-    # What a model does not have is left out.
+    # Values that a model does not have are left out.
     some = {
         "standardised": model.scaling is not None,
         "multi_class": model.multi_class,
@@ -192,13 +192,13 @@ def facts(estimator: Any) -> dict[str, Any]:
 
 
 def _in_file(model: Any, pattern: str) -> str | None:
-    """What only the file of a model says; in names quotes are escaped, so that no name is taken for a key."""
+    """Return a value from the file of a model; quotes in names are escaped there, so that no name matches a key."""
     found = re.search(pattern, model.to_json())
     return found and found[1]
 
 
 def _kernel(model: Any) -> dict[str, Any] | None:
-    """The kernel by its name and parameters; None for given columns."""
+    """Return the kernel by its name and parameters; None for given columns."""
     if model.basis == "given":
         return None
     if model.kernel is None:
@@ -208,7 +208,7 @@ def _kernel(model: Any) -> dict[str, Any] | None:
 
 
 def _is_bound(model: Any) -> bool:
-    """Whether weights that are not used stay in the model, and the evidence is a lower bound."""
+    """Return whether unused weights remain in the model, so that the evidence is a lower bound."""
     return bool(model.inference == "variational")
 
 
@@ -222,7 +222,7 @@ def _member(model: Any) -> dict[str, Any]:
 
 
 def _adjustments(repairs: dict[str, Any], features: list[str]) -> list[str]:
-    """What was done to the rows and the numbers for the fit."""
+    """Return the adjustments of rows and numbers for the fit."""
     constant = [features[i] if features else str(i) for i in repairs.get("constant_features", [])]
     found = {
         f"{count(repairs.get('merged_rows', 0), 'duplicate row')} merged": repairs.get("merged_rows"),
@@ -235,10 +235,10 @@ def _adjustments(repairs: dict[str, Any], features: list[str]) -> list[str]:
 
 
 def _warnings(own: dict[str, Any], report: dict[str, Any]) -> list[str]:
-    """What makes predictions worse than they seem, and what to do."""
+    """Return warnings on the predictions, with advice."""
     found: list[str] = list(report.get("warnings", []))
     if "warnings" not in report:
-        # A file says that something was wrong, and no more.
+        # A file contains the status and no reasons.
         if own["status"] not in ("converged", "stopped"):
             status = own["status"].replace("_", " ")
             action = "another kernel" if own["status"] == "singular" else "a higher limit"
@@ -257,12 +257,12 @@ def _consequence(own: dict[str, Any]) -> str:
 
 
 def verdict(own: dict[str, Any]) -> str:
-    """What was done on what, and how it ended."""
+    """Return the task, the data, and how the fit ended."""
     return f"{own['estimator']}: {task(own)}; {_end(own)}"
 
 
 def task(own: dict[str, Any]) -> str:
-    """What was done on what."""
+    """Return the task and the data."""
     names = listed([f"`{name}`" for name in own["targets"]])
     of = f" of {names}" if names else ""
     by = f"{count(own['n_features'], 'feature')}, {count(own['n_rows'], 'row')}"
@@ -281,7 +281,7 @@ def _end(own: dict[str, Any]) -> str:
 
 
 def lines(own: dict[str, Any]) -> list[tuple[str, str]]:
-    """Labels and values, the most important first; a label is empty where the value goes on."""
+    """Return labels and values, the most important first; the label of a continued value is empty."""
     scaled = ", standardised by the model" if own.get("standardised") else ""
     rows = f"{count(own['n_rows'], 'row')}, {count(own['n_features'], 'feature')}{scaled}"
     out = [*_classes(own), ("trained on", rows), *_vectors(own), *_noise(own)]
@@ -361,7 +361,7 @@ def _noise(own: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _has_one_width(own: dict[str, Any]) -> bool:
-    """Whether the features have no width of their own, but that of all."""
+    """Return whether all features share one width."""
     shares = own["feature_relevance"]
     return bool(shares) and max(shares) - min(shares) < SAME
 
@@ -372,7 +372,7 @@ def _kernel_text(own: dict[str, Any]) -> str:
     text = own["kernel"]["name"]
     if text in ("periodic", "sum"):
         text = str(_core.kernel_text(json.dumps({text: own["kernel"]["parameters"]}), WEIGHT_DIGITS))
-        # Each term of a long sum has a line of its own.
+        # Each term of a long sum has its own line.
         return text if LABELS + len(text) <= NARROW else text.replace(" + ", "\n+ ")
     for name, value in sorted(own["kernel"]["parameters"].items()):
         if not isinstance(value, list):
@@ -387,7 +387,7 @@ def _kernel_text(own: dict[str, Any]) -> str:
 
 
 def relevant_features(own: dict[str, Any]) -> list[tuple[str, float]]:
-    """Names and shares of the features that matter, the most relevant first; none if the model has no use of them."""
+    """Return names and shares of relevant features, the most relevant first; empty if the model uses no features."""
     shares = own["feature_relevance"]
     if own["n_vectors"] == 0 or _has_one_width(own):
         return []
@@ -397,12 +397,12 @@ def relevant_features(own: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def short(name: str) -> str:
-    """A name that leaves room for a bar."""
+    """Return a name, cut to leave room for a bar."""
     return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
 
 
 def _features(own: dict[str, Any]) -> list[tuple[str, str]]:
-    """Shares of the features as bars."""
+    """Return the shares of the features as bars."""
     found = [(short(name), own_share) for name, own_share in relevant_features(own)]
     longest = max((len(name) for name, _ in found), default=0)
     out = []
@@ -425,7 +425,7 @@ def _intervals(own: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _scores(found: dict[str, Any]) -> str:
-    """What cross-validation says."""
+    """Return the scores of cross-validation."""
     named = [
         ("RMSE", "rmse", 1.0, ""),
         ("MAE", "mae", 1.0, ""),
@@ -453,7 +453,7 @@ def _evidence(own: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def weights_table(model: Any, own: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells: relevance vectors by their row, the weights of each output, precisions where there are any."""
+    """Return titles and cells: relevance vectors by row, weights of each output, and precisions if there are any."""
     outputs, with_precision = len(model.intercept), len(model.alpha) > 0
     titles = ["row", *_output_names(model, own)]
     weights, constants, alpha = model.weights, model.intercept, [significant(a, WEIGHT_DIGITS) for a in model.alpha]
@@ -473,7 +473,7 @@ def _output_names(model: Any, own: dict[str, Any]) -> list[str]:
     if outputs == 1:
         return ["weight"]
     if _are_pairs(own):
-        # Positive for the second of each pair, which stand in this order.
+        # Each function is positive for the second class of its pair.
         pairs = [(first, second) for second in range(len(classes)) for first in range(second)]
         return [plain(f"{classes[second]}/{classes[first]}") for first, second in pairs]
     for names in (classes, own["targets"]):
@@ -483,12 +483,12 @@ def _output_names(model: Any, own: dict[str, Any]) -> list[str]:
 
 
 def _are_pairs(own: dict[str, Any]) -> bool:
-    """Whether each function is for a pair of classes."""
+    """Return whether each function is for a pair of classes."""
     return len(own["classes"]) > 2 and own.get("multi_class") == "one_vs_one"
 
 
 def _table(model: Any, own: dict[str, Any], width: int) -> list[str]:
-    """The weights as lines; columns of outputs for which there is no room are counted."""
+    """Return the weights as lines; columns of outputs without room are only counted."""
     titles, cells = weights_table(model, own)
     columns = list(zip(titles, *cells, strict=True))
     precision = [columns.pop()] if titles[-1] == "precision" else []
@@ -521,7 +521,7 @@ def _line(label: str, value: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int, indent: int) -> str:
-    # A line that begins with a space is laid out already.
+    # A line that begins with a space is not wrapped.
     if text.startswith(" ") or len(text) <= width:
         return text
     return textwrap.fill(

@@ -1,4 +1,4 @@
-"""Moments and a sample of rows that come in parts, and landmarks of rows."""
+"""Moments and a sample of rows in parts, and choice of landmarks."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ._base import Float, check_version, seed_of
 
 
 class Survey:
-    """Means, standard deviations and a sample of rows that come in any parts, in any order, from any machines.
+    """Means, standard deviations and a sample of rows that come in parts, in any order, from any computers.
 
-    The sample depends on the values of the rows and on `random_state` alone, not on how the rows are parted: it
-    holds the different rows of the least hashes.
+    The sample depends only on the values of the rows and on `random_state`, and not on the division into parts: it
+    contains the different rows with the least hashes.
 
     Parameters
     ----------
     sample : int, default=20000
-        Most rows of the sample; equal rows are one.
+        Most rows of the sample; equal rows count once.
     random_state : int, RandomState or None, default=None
         Seed of the sample. Surveys merge only if theirs are equal.
 
     Attributes
     ----------
     n_rows : int
-        Rows so far.
+        Number of rows so far.
     n_features : int or None
         Number of features; None before the first rows.
     weight : float
@@ -37,7 +37,7 @@ class Survey:
     mean_ : ndarray of shape (n_features,)
         Weighted mean of each feature.
     scale_ : ndarray of shape (n_features,)
-        Standard deviation of each feature; 1 for a feature that is the same on every row.
+        Standard deviation of each feature; 1 for a constant feature.
     sample : ndarray of shape (n_sampled, n_features)
         The sampled rows, in random order.
 
@@ -65,7 +65,7 @@ class Survey:
         self._survey = _core.Survey(_checks.whole("sample", sample, 1), seed_of(random_state))
 
     def update(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Survey:
-        """Add rows; if that fails, nothing has changed.
+        """Add rows; after an error the survey is unchanged.
 
         Parameters
         ----------
@@ -88,12 +88,12 @@ class Survey:
         return self
 
     def merge(self, other: Survey) -> Survey:
-        """Add the rows of another, which must have a sample of the same size and seed.
+        """Add the rows of another survey, which must have a sample of the same size and seed.
 
         Parameters
         ----------
         other : Survey
-            What is added; it stays as it is.
+            The survey to add; it is not changed.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class Survey:
         return self
 
     def to_bytes(self) -> bytes:
-        """Everything as bytes, with a checksum.
+        """Return all content as bytes, with a checksum.
 
         Returns
         -------
@@ -117,17 +117,17 @@ class Survey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Survey:
-        """What `to_bytes` gave.
+        """Read the bytes of `to_bytes`.
 
         Parameters
         ----------
         data : bytes
-            All of them.
+            The bytes.
 
         Returns
         -------
         Survey
-            An equal one.
+            An equal object.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"expected bytes, found {type(data).__name__}")
@@ -137,7 +137,7 @@ class Survey:
 
     @property
     def n_rows(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return self._survey.n_rows
 
     @property
@@ -157,7 +157,7 @@ class Survey:
 
     @property
     def scale_(self) -> Float:
-        """Standard deviation of each feature; 1 for a feature that is the same on every row."""
+        """Standard deviation of each feature; 1 for a constant feature."""
         return self._survey.scaling[1]
 
     @property
@@ -195,7 +195,7 @@ def landmarks(
     gamma: float | ArrayLike | None = None,
     random_state: Any = None,
 ) -> Float:
-    """Choose landmarks among rows: those nearest to the centres of k-means, in the space that the kernel scales.
+    """Choose landmarks among rows: those nearest to the centres of k-means, in the space scaled by the kernel.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def landmarks(
     kernel : str, default="rbf"
         The kernel.
     gamma : float or array-like of shape (n_features,), default=None
-        Scale of the kernel. The ratios of the features' scales alone matter; None: all are equal.
+        Scale of the kernel. Only the ratios of the features' scales matter; None: all are equal.
     random_state : int, RandomState or None, default=None
         Seed of k-means.
 
@@ -217,7 +217,7 @@ def landmarks(
 
     See Also
     --------
-    Survey : Samples rows that are in many places.
+    Survey : Samples rows in parts.
     Statistics : Sums over all rows at the landmarks.
 
     Examples
@@ -229,7 +229,7 @@ def landmarks(
     """
     rows = _checks.points("X", X)
     name = _checks.one_of("kernel", kernel, list(_table.KERNELS))
-    # Any number: no landmark depends on it.
+    # The landmarks do not depend on these numbers.
     own = {"gamma": 1.0 if gamma is None else gamma, "degree": 3, "coef0": 0.0, "shape": 1.0}
     settings = json.loads(_settings.as_json(_settings.kernel_of(name, own)))
     count, seed = _checks.whole("n", n, 1), seed_of(random_state)

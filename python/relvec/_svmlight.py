@@ -16,9 +16,9 @@ def read_svmlight(path: str | os.PathLike[str], n_features: int | None = None) -
     Parameters
     ----------
     path : str or path-like
-        Name of the file, which may be packed (``.gz`` or ``.bz2``).
+        Name of the file, which may be compressed (``.gz`` or ``.bz2``).
     n_features : int, default=None
-        Number of features; without it the largest index in the file, which is too small if no row mentions the last
+        Number of features. None: the largest index in the file, which is too small if no row has an entry for the last
         features. Give it for a table of new rows.
 
     Returns
@@ -31,7 +31,7 @@ def read_svmlight(path: str | os.PathLike[str], n_features: int | None = None) -
     Raises
     ------
     ValueError
-        If the file holds something else, with its name.
+        If the file has another format; the error contains its name.
 
     Examples
     --------

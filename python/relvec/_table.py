@@ -154,8 +154,8 @@ TABLE: dict[str, Parameter] = {
     "centres": Parameter(
         """Whether the centres stay at the candidates. With ``"learned"``, after a first fit the gradient of the
         evidence moves up to 800 centres (or as many as the model has). The moved model is kept if its evidence on all
-        rows is higher. Its centres are then not training rows, and `relevance_` contains the indices of the rows at
-        which they started. Use it with a `dictionary` of a few hundred, and with one model of all classes.""",
+        rows is higher. Its centres are then not training rows, and `relevance_` contains indices of moved centres. Use
+        it with a `dictionary` of a few hundred, and with one model of all classes.""",
         [names(*NAMES["centres"])],
         path="centres",
     ),
@@ -225,8 +225,9 @@ TABLE: dict[str, Parameter] = {
           and then adds and exchanges some; ``"sequential"`` changes one basis function at a time [2]_; ``"mackay"`` and
           ``"em"`` are the fixed points of [1]_; ``"variational"`` is the scheme of [3]_, which keeps all weights
           unless ``"prune"`` is True.
-        - ``"tolerance"``: for ``"search"`` and ``"sequential"`` the nats that an action must gain, for ``"variational"``
-          the nats by which the bound must rise in an iteration, for the others the largest change of a log precision.
+        - ``"tolerance"``: for ``"search"`` and ``"sequential"`` the nats that an action must gain, for
+          ``"variational"`` the nats by which the bound must rise in an iteration, for the others the largest change
+          of a log precision.
         - ``"max_iterations"``: most iterations, 10,000 by default.
         - ``"refresh"``: number of times that landmarks without use are replaced by other rows, drawn at random, after
           the search among the current landmarks has converged; 0 by default. For the scheme ``"search"`` and a

@@ -1,4 +1,4 @@
-"""Numbers, counts and lists as people read them, as ``relvec inspect`` writes them."""
+"""Numbers, counts and lists as text, in the form of ``relvec inspect``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 DIGITS = 3
 WEIGHT_DIGITS = 4
 NATS_DIGITS = 7
-# Names of a list that are shown.
+# Most names of a list that are shown.
 SHOWN = 12
-# Characters of a name that are shown: those in use are shorter, and one of a million must not fill the screen.
+# Most characters of a name. Usual names are shorter, but a name of a million characters must not fill the screen.
 LONGEST = 200
 
 
 def significant(value: float, digits: int = DIGITS) -> str:
-    """`value` with that many significant digits, in exponent form where that is shorter to read."""
+    """Return `value` with `digits` significant digits, with an exponent if that is shorter to read."""
     if value == 0.0 or not math.isfinite(value):
         return f"{value:g}"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
@@ -28,17 +28,17 @@ def significant(value: float, digits: int = DIGITS) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``1 row``, ``2 rows``."""
+    """Return a text such as ``1 row`` or ``2 rows``."""
     return f"{thousands(n)} {noun}{'' if n == 1 else 's'}"
 
 
 def thousands(n: int) -> str:
-    """A whole number, from 10,000 on with commas between groups of three digits."""
+    """Return a whole number, with commas between groups of three digits from 10,000 on."""
     return f"{n:,}" if n >= 10_000 else str(n)
 
 
 def share(part: int, total: int, noun: str) -> str:
-    """``5 of 100 rows (5 %)``; no share where a count says as much: none, all, or of fewer than ten."""
+    """Return a text such as ``5 of 100 rows (5 %)``, without a share for none, all, or out of fewer than ten."""
     counts = f"{thousands(part)} of {count(total, noun)}"
     percent = 100.0 * part / total if total else 0.0
     if part == 0 or part >= total or total < 10:
@@ -47,26 +47,26 @@ def share(part: int, total: int, noun: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that cannot break its line or command a terminal: what is not printable is spelt as in Python."""
+    """Return text with unprintable characters escaped, so that it cannot break its line or control a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def listed(names: Iterable[object], most: int = SHOWN) -> str:
-    """Names, separated by commas; of more than `most` their number."""
+    """Return names separated by commas; if there are more than `most`, with their number."""
     words: Sequence[str] = [plain(str(name)) for name in names]
     shown = ", ".join(word if len(word) <= LONGEST else f"{word[:LONGEST]}..." for word in words[:most])
     return shown if len(words) <= most else f"{shown}, ... ({len(words)} in all)"
 
 
 def nats(value: float) -> str:
-    """A log evidence."""
+    """Return a log evidence as text."""
     return f"{significant(value, WEIGHT_DIGITS if abs(value) < 1e5 else NATS_DIGITS)} nats"
 
 
 def seconds(value: float) -> str:
-    """The seconds that something took."""
+    """Return a duration in seconds as text."""
     if value < 0.01:
         return "under 0.01 s"
     return f"{value:.2f} s" if value < 10.0 else f"{thousands(round(value))} s"

@@ -1,4 +1,4 @@
-"""How many threads a fit or a prediction may take."""
+"""Number of threads of a fit or a prediction."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import os
 import joblib
 from joblib.parallel import get_active_backend
 
-# Of more the core knows nothing to do but to start them, for minutes.
+# Most threads; starting more would take minutes.
 MOST_THREADS = 1024
 
 
 def threads(n_jobs: int | None) -> int:
-    """Threads for `n_jobs`, as scikit-learn means it; None is what joblib leaves to this process.
+    """Return the number of threads for `n_jobs` as scikit-learn defines it; None is the number joblib leaves.
 
-    Inside a worker of joblib that is its share of the machine, else all processors, or
-    ``OMP_NUM_THREADS`` where that is set (joblib sets it for its processes).
+    Inside a worker of joblib this is its share of the processors. Otherwise it is all processors, or
+    ``OMP_NUM_THREADS`` if that is set (joblib sets it for its processes).
     """
     if n_jobs is not None:
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):

@@ -1,4 +1,4 @@
-"""What is warned of after a fit: the consequence for predictions, and what to do."""
+"""Warnings after a fit: the consequence for predictions, and advice."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ BEST_SO_FAR = "the model is the best so far"
 
 
 def issue(estimator: Any, found: Found, stacklevel: int) -> None:
-    """Keep the texts in the report, and warn of each; `stacklevel`: as the caller would give it to `warnings.warn`."""
+    """Store the texts in the report, and warn of each; `stacklevel` has the caller's meaning in `warnings.warn`."""
     estimator.report_["warnings"] = [text for _, text in found]
     for kind, text in found:
         warnings.warn(f"{type(estimator).__name__}: {text}", kind, stacklevel=stacklevel + 1)
 
 
 def of_rvm(estimator: Any, rows: bool) -> Found:
-    """Which limit was reached, and what else makes predictions worse than they seem.
+    """Return the warnings of a relevance vector machine: a limit that was reached, and doubts about predictions.
 
-    `rows`: whether the fit saw rows, and not sums over them alone.
+    `rows`: whether the fit used rows, and not only sums over them.
     """
     model, report = estimator._model, estimator.report_
     repairs, found = report["repairs"], []
@@ -59,7 +59,7 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
             text = f"parameters of the scikit-learn kernel stay as given, and are not optimised: {', '.join(own.free)}."
             text += f' Use kernel="{own.text(learned=True)}" to learn them, or the bounds "fixed" to keep them.'
             found.append((UserWarning, text))
-    # A rule and given landmarks ask for all there are. There are none where nothing was found to learn.
+    # A rule and given landmarks use all candidates. There are none if nothing was found to learn.
     size, candidates = estimator.dictionary, report["candidates"]
     if not isinstance(size, str) and 0 < candidates < size and not repairs["left_out_rows"]:
         text = f"dictionary={size}, but there are only {candidates} different rows: all of them are candidates."
@@ -68,7 +68,7 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
 
 
 def of_svm(estimator: Any) -> Found:
-    """Which limit was reached; a kernel that is not positive definite; no margin; rough probabilities."""
+    """Return the warnings of an SVM: limits, kernels that are not positive definite, no margin, rough probabilities."""
     model, report = estimator._model, estimator.report_
     functions, found = report["functions"], []
     if model.status == "iteration_limit":
@@ -87,8 +87,8 @@ def of_svm(estimator: Any) -> Found:
         text = f"the kernel {estimator.kernel} is not positive definite on these rows: this may be a local optimum."
         found.append((UserWarning, f'{text} Use kernel="rbf".'))
     if any(f.get("no_margin", False) for f in functions):
-        text = f"nu={estimator.nu} leaves no margin, since the classes overlap: the fit is the limit of those with a"
-        text += " larger nu, as SVC with a large C finds it. Raise nu, or use a kernel that separates more"
+        text = f"nu={estimator.nu} leaves no margin, since the classes overlap: the fit equals an SVC"
+        text += " with a large C. Raise nu, or use a kernel that separates more"
         found.append((UserWarning, f"{text} (larger gamma)."))
     found += _small_weights(report)
     sources = [f.get("probabilities") for f in functions]
@@ -129,7 +129,7 @@ LIMITS = {
 
 
 def _nothing_found(estimator: Any) -> str:
-    """What a model that has learned nothing predicts, and what to try."""
+    """Return the warning for a model that explains no more than a constant, with advice."""
     vectors = len(estimator._model.relevance)
     if vectors:
         verb = "explains" if vectors == 1 else "explain"
@@ -150,7 +150,7 @@ def _nothing_found(estimator: Any) -> str:
 
 
 def _small_weights(where: dict[str, Any]) -> Found:
-    """Weights that count as fewer than a tenth of the rows, if the report says so."""
+    """Return the warning for weights that count as fewer than a tenth of the rows, if the report has it."""
     small = where.get("small_weights")
     if small is None:
         return []
@@ -160,11 +160,11 @@ def _small_weights(where: dict[str, Any]) -> Found:
 
 
 def _fallbacks(estimator: Any) -> dict[str, str]:
-    """Texts on probabilities that do not come from held-out rows, by their source in the report."""
+    """Return texts on probabilities that are not based on held-out rows, by their source in the report."""
     cost = "nu" if hasattr(estimator, "nu") else "C"
     return {
         "training_rows": "there are too few rows for a cross-validation of the probabilities{}, which needs 5 of each "
-        "class: they follow the training rows and are rough. Add rows of the small classes.",
+        "class: they are computed from the training rows and are rough. Add rows of the small classes.",
         "class_frequencies": "cross-validation does not separate the classes: the probabilities{} are class "
         f"frequencies, which can contradict predict. Try another kernel, gamma or {cost}.",
     }

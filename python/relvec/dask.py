@@ -1,4 +1,4 @@
-"""Fits and predictions on Dask: rows stay in their partitions, and only sums over them travel.
+"""Fits and predictions on Dask: rows remain in their partitions, and only sums over them are sent.
 
 It needs the packages that ``pip install 'relvec[dask]'`` installs.
 """
@@ -28,15 +28,15 @@ __all__ = ["RVC", "RVR"]
 
 
 class _OnDask:
-    """What both estimators do on collections of Dask; on other tables they are those of their base class."""
+    """Methods of both estimators for Dask collections; other tables are passed to the base class."""
 
     _plain: Any
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
         """Learn from rows in the partitions of a dask.dataframe or the chunks of a dask.array.
 
-        A pass over the rows is one task for each partition and a tree of merges, on the scheduler that is in use.
-        A partition must fit the memory of a worker. ``X.persist()`` keeps the rows there from pass to pass.
+        A pass over the rows is one task for each partition and a tree of merges, on the current scheduler. A partition
+        must fit into the memory of a worker. ``X.persist()`` keeps the rows there between passes.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class _OnDask:
         Raises
         ------
         ValueError
-            If a cell is no finite number, with its partition and row, or a parameter cannot be distributed.
+            If a cell is not a finite number (the error names partition and row), or a parameter cannot be distributed.
         TypeError
             If `X`, `y` and `sample_weight` are not collections of one kind.
         """
@@ -64,14 +64,14 @@ class _OnDask:
         return self
 
     def to_local(self) -> Any:
-        """Get the fitted model as a `relvec.RVR` or `relvec.RVC`, which knows nothing of Dask."""
+        """Get the fitted model as a `relvec.RVR` or `relvec.RVC`, which does not depend on Dask."""
         _partitions.check_fitted(self)
         local = self._plain.__new__(self._plain)
         vars(local).update(vars(self))
         return local
 
     def _lazy(self, X: Any, method: str, columns: list[Any], dtype: Any, **options: Any) -> Any:
-        """A lazy frame or array with a column for each of `columns`."""
+        """Return a lazy frame or array with a column for each of `columns`."""
         frame = isinstance(X, dask.dataframe.DataFrame)
         model = dask.delayed(_partitions.for_task(self.to_local(), names=frame))
         run = partial(_predict, method=method, columns=columns, dtype=dtype, options=options)
@@ -89,8 +89,8 @@ class RVR(_OnDask, _rvr.RVR):
     def predict(self, X: Any, return_std: bool = False, **options: Any) -> Any:  # type: ignore[override]
         """Predict lazily; with `return_std` the standard deviation of a new observation as well.
 
-        The columns have the partitions of `X`; `variance` is the only further option. A table in memory is predicted as
-        by `relvec.RVR`, with all its options.
+        The columns have the partitions of `X`; `variance` is the only further option. A table in memory is predicted by
+        `relvec.RVR`, with all its options.
         """
         if not _is_lazy(X):
             return super().predict(X, return_std, **options)
@@ -108,13 +108,13 @@ class RVC(_OnDask, _rvc.RVC):
     _plain = _rvc.RVC
 
     def predict(self, X: Any) -> Any:
-        """Predict classes lazily; a table in memory as by `relvec.RVC`."""
+        """Predict classes lazily; a table in memory is predicted by `relvec.RVC`."""
         if not _is_lazy(X):
             return super().predict(X)
         return _column(self._lazy(X, "predict", ["prediction"], self.classes_.dtype), 0)
 
     def predict_proba(self, X: Any, moderated: bool = True, prior: Any = None) -> Any:
-        """Predict probabilities lazily, a column for each of `classes_`; a table in memory as by `relvec.RVC`."""
+        """Predict probabilities lazily, a column per class of `classes_`; `relvec.RVC` predicts a table in memory."""
         if not _is_lazy(X):
             return super().predict_proba(X, moderated, prior)
         own = {"moderated": moderated, "prior": prior}
@@ -122,14 +122,14 @@ class RVC(_OnDask, _rvc.RVC):
 
 
 def _predict(X: Any, model: Any, method: str, columns: list[Any], dtype: Any, options: dict[str, Any]) -> Any:
-    """Predictions of one partition, as a frame with the index of `X`, or as an array [N, columns]."""
+    """Return predictions of one partition, as a frame with the index of `X`, or as an array [N, columns]."""
     values = _partitions.predicted(model, X, method, **options) if len(X) > 0 else []
     table = np.column_stack(values) if values else np.empty((0, len(columns)), dtype)
     return pd.DataFrame(table, index=X.index, columns=columns) if isinstance(X, pd.DataFrame) else table
 
 
 def _column(table: Any, k: int) -> Any:
-    """A column of a lazy frame or array."""
+    """Return a column of a lazy frame or array."""
     return table[table.columns[k]] if isinstance(table, dask.dataframe.DataFrame) else table[:, k]
 
 

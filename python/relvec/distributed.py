@@ -1,8 +1,8 @@
-"""Fits to rows that are not in one place: in many arrays, in files, on the workers of an engine.
+"""Fits to distributed rows: in many arrays, in files, or on the workers of an engine.
 
-A fit asks queries of the rows, which are in parts. Whoever holds the rows answers a query for each part by
-`relvec._core.answer` and merges the answers by `relvec._core.merge`. Both are pure functions from bytes to bytes, so an
-engine may run them anywhere, in any order, and again after a failure: the same parts give the same bits.
+A fit sends queries to the rows, which are in parts. The owner of the rows answers a query for each part with
+`relvec._core.answer` and merges the answers with `relvec._core.merge`. Both are pure functions from bytes to bytes, so
+an engine may run them anywhere, in any order, and again after a failure: equal parts give equal bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Estimator = TypeVar("Estimator", bound=RelevanceVectorMachine)
 
 
 class Rows(Protocol):
-    """What `fit` needs of whoever holds the rows.
+    """Interface of an owner of rows, as `fit` needs it.
 
     An object may have more attributes: ``feature_names``, a list of words or None, and ``target_names``, a list of
     one word for each target.
@@ -39,23 +39,23 @@ class Rows(Protocol):
         Parameters
         ----------
         query : bytes
-            What `relvec._core.answer` takes, with the number of a part, its rows and their targets. Parts are numbered
-            from 0 without gaps, and a part has the same rows for every query; it may have none.
+            The first argument of `relvec._core.answer`; the others are the number of a part, its rows and their
+            targets. Parts are numbered from 0 without gaps. A part has the same rows for every query, possibly none.
 
         Returns
         -------
         bytes
-            The answers, merged by `relvec._core.merge` in any order. Neighbouring parts first keep them small.
+            The answers, merged by `relvec._core.merge` in any order. Merging neighbouring parts first keeps them small.
         """
         ...
 
     def classes(self) -> NDArray[Any]:
-        """List the classes, for classifiers alone.
+        """List the classes, only for classifiers.
 
         Returns
         -------
         ndarray of shape (n_classes,)
-            All classes, sorted. The targets of rows are the places of their classes in it, as int64.
+            All classes, sorted. The targets of rows are the indices of their classes in it, as int64.
         """
         ...
 
@@ -104,7 +104,7 @@ class Arrays:
         names = [] if columns is None else list(columns)
         self.feature_names = names if names and all(isinstance(name, str) for name in names) else None
         self.target_names = target_names(y)
-        # The core names the part, row and column of what is no number.
+        # The core's errors name the part, row and column of a value that is not a number.
         self._x = _checks.aligned(
             check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
         )
@@ -150,38 +150,39 @@ class Arrays:
 
 
 def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: int | None = None) -> Estimator:
-    """Fit an estimator to rows that somebody else holds.
+    """Fit an estimator to distributed rows.
 
-    A first pass takes moments and a sample of the rows. The sample tells the kernel, the centres, the amplitude and
-    the noise. Sums over all rows give the weights: one to three more passes in regression, and up to about ten more
-    for classes. A table of no more different rows than the sample is fitted in memory, as by ``estimator.fit``.
+    A first pass takes moments and a sample of the rows. The kernel, the centres, the amplitude and the noise are
+    learned from the sample. The weights are computed from sums over all rows, in one to three more passes for
+    regression and up to about ten more for classes. A table with at most as many different rows as the sample is
+    fitted in memory, as by ``estimator.fit``.
 
     Regression with ``weight_prior="ard"`` takes two passes, the second for `relvec.Statistics` of all rows.
 
     Parameters
     ----------
     estimator : RVR or RVC
-        The estimator. Its parameters are those of a fit in memory, but for those that need the rows themselves; for
-        classes the prior is that of a process (the default).
+        The estimator. Its parameters are those of a fit in memory, except for those that need the rows themselves. For
+        classes the prior must be that of a process (the default).
     rows : object
-        Whoever holds the rows, such as `Arrays`: see `Rows`.
+        The owner of the rows, such as `Arrays`; see `Rows`.
     standardize : bool, default=False
-        Whether features are standardised by their means and standard deviations over all rows. The model then
-        standardises new rows, too; a gamma that is given, and `relevance_vectors_`, are in standardised units.
+        Whether features are standardised by their means and standard deviations over all rows. The model then also
+        standardises new rows. A given gamma and `relevance_vectors_` are in standardised units.
     sample : int, default=None
         Most different rows of the sample, at least 2; None: 20,000.
 
     Returns
     -------
     RVR or RVC
-        The estimator, fitted, with the attributes of a fit in memory. Its `relevance_` counts the rows part after
-        part, or given landmarks.
+        The fitted estimator, with the attributes of a fit in memory. Its `relevance_` numbers the rows part after part,
+        or given landmarks.
 
     Raises
     ------
     ValueError
-        If a value is no finite number (the error names part, row and column), if parts are missing, counted twice
-        or changed between passes, or if a parameter needs the rows in one place.
+        If a value is not a finite number (the error names part, row and column), if parts are missing, counted twice
+        or changed between passes, or if a parameter needs all rows in memory.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
 
 
 def _refuse(estimator: RelevanceVectorMachine, earlier: Any) -> None:
-    """Raise ValueError for parameters that need the rows in one place."""
+    """Raise ValueError for parameters that need all rows in memory."""
     if estimator.basis == "given" or estimator._callable or estimator._precomputed:
         found = "basis = 'given'" if estimator.basis == "given" else f"kernel = {estimator.kernel!r}"
         raise ValueError(f"{found} cannot be distributed: parts of the rows need a kernel that relvec computes")

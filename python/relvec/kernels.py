@@ -1,11 +1,12 @@
-"""Kernels as objects, of which ``+`` and ``*`` make sums and products.
+"""Kernels as objects, with ``+`` and ``*`` for sums and products.
 
 >>> from relvec.kernels import RBF, Linear, Periodic
 >>> 0.5 * RBF(gamma=0.1, columns=[0]) + Periodic(period=12) * Linear(columns=[1])
 0.5*rbf(gamma=0.1)[0] + periodic(period=12)*linear[1]
 
-A kernel is the text that the parameter ``kernel`` of `RVR`, `RVC` and `learn_kernel` takes, so that
-``Kernel("poly(degree=2)")`` is one of the others. What is not given is learned; numbers are weights of terms.
+A kernel is a text for the parameter ``kernel`` of `RVR`, `RVC` and `learn_kernel`, so that for example
+``Kernel("poly(degree=2)")`` is a kernel as well. Parameters that are not given are learned. Numbers are factors of
+terms.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _kernel(name: str, columns: Sequence[int] | None, **parameters: Any) -> Kern
 
 
 def RBF(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
-    """Return exp(-gamma r^2), r the distance."""
+    """Return exp(-gamma r^2), with r the distance."""
     return _kernel("rbf", columns, gamma=gamma)
 
 
@@ -60,10 +61,10 @@ def Matern52(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kern
 
 
 def Linear(*, columns: Sequence[int] | None = None) -> Kernel:
-    """Return the product of the columns; in a learned sum about their means, in units of their standard deviations."""
+    """Return the inner product of the columns; in a learned sum the columns are standardised."""
     return _kernel("linear", columns)
 
 
 def Periodic(period: float, gamma: Any = None, *, fixed: bool = False, columns: Sequence[int] | None = None) -> Kernel:
-    """Return exp(-4 gamma sin^2(pi r / period)); unless `fixed`, the period is learned from there where gamma is."""
+    """Return exp(-4 gamma sin^2(pi r / period)); `period` is the initial value if gamma is learned, unless `fixed`."""
     return _kernel("periodic", columns, gamma=gamma, period=period, fixed=fixed or None)

@@ -1,8 +1,7 @@
-"""Converters for skl2onnx: pipelines that hold estimators of this package become one ONNX graph.
+"""Converters for skl2onnx, which convert pipelines with estimators of this package to one ONNX graph.
 
 They need the packages onnx and skl2onnx, which this package does not install. After `register` the functions
-``to_onnx`` and ``convert_sklearn`` of skl2onnx know the estimators. A single estimator needs none of this: see its
-method `to_onnx`.
+``to_onnx`` and ``convert_sklearn`` of skl2onnx accept the estimators. For a single estimator use its method `to_onnx`.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _CLASSIFIERS = (RVC, SVC, NuSVC)
 
 
 def register() -> None:
-    """Tell skl2onnx how the estimators of this package are converted.
+    """Register the converters of the estimators with skl2onnx.
 
-    Rows in single precision are computed with in double precision, as with ``to_onnx(precision="mixed")``. `RVR` has
-    the option ``return_std`` of skl2onnx for the standard deviations; classifiers have ``zipmap``, ``nocl``,
-    ``output_class_labels`` and ``raw_scores``, the values of `decision_function` (of two classes with two columns, the
-    first negated), so that `sklearn.calibration.CalibratedClassifierCV` converts as well.
+    Computations on rows in single precision are in double precision, as with ``to_onnx(precision="mixed")``. `RVR` has
+    the option ``return_std`` of skl2onnx for the standard deviations. Classifiers have ``zipmap``, ``nocl``,
+    ``output_class_labels`` and ``raw_scores``. The raw scores are the values of `decision_function`; for two classes
+    there are two columns, the first negated, so that `sklearn.calibration.CalibratedClassifierCV` can be converted.
 
     Raises
     ------
@@ -56,14 +55,14 @@ def register() -> None:
 
 
 def _real(operator: Any) -> Any:
-    """The type of the outputs: double precision for such rows, else single."""
+    """Return the type of the outputs: double precision for rows in double precision, otherwise single."""
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
     return DoubleTensorType if isinstance(operator.inputs[0].type, DoubleTensorType) else FloatTensorType
 
 
 def _parse_regressor(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """The outputs of a regressor: the mean, and the standard deviation if it is asked for."""
+    """Return the outputs of a regressor: the mean, and the standard deviation if requested."""
     operator = scope.declare_local_operator(f"Relvec{type(model).__name__}", model)
     operator.inputs = inputs
     real = _real(operator)
@@ -91,7 +90,7 @@ def _shape_of_classifier(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """The graph of the estimator, its names made those of the outputs."""
+    """Add the graph of the estimator, with the names of the outputs."""
     import onnx
 
     estimator = operator.raw_operator
@@ -112,7 +111,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         raw = container.get_options(estimator, {"raw_scores": False}).get("raw_scores")
         if not raw and "probabilities" not in by_name:
             raise ValueError(
-                f"{type(estimator).__name__} without probabilities: fit with probability=True, or take raw_scores"
+                f"{type(estimator).__name__} without probabilities: fit with probability=True, or use raw_scores"
             )
         scores = _scores(nodes, estimator, by_name) if raw else by_name["probabilities"]
         label = by_name["label"]
@@ -126,11 +125,11 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _scores(nodes: _Nodes, estimator: Any, names: dict[str, str]) -> str:
-    """What `decision_function` returns, of two classes with two columns."""
+    """Add the values of `decision_function`; two columns for two classes."""
     classes = len(estimator.classes_)
     if isinstance(estimator, RVC):
         logs = nodes.add("Log", [names["probabilities"]])
-        # Two classes: each less the other; more: each less the mean of all.
+        # Two classes: the difference to the other class; more classes: the difference to the mean.
         change = np.array([[1.0, -1.0], [-1.0, 1.0]]) if classes == 2 else np.eye(classes) - 1.0 / classes
         return nodes.add("MatMul", [logs, nodes.constant(change)])
     if classes == 2:
@@ -141,7 +140,7 @@ def _scores(nodes: _Nodes, estimator: Any, names: dict[str, str]) -> str:
     duels = nodes.add("Neg", [duels])
     if estimator.decision_function_shape == "ovo":
         return duels
-    # Wins of each class, and less than a third of one for how clear they are.
+    # Number of wins of each class, plus less than a third for their margins.
     pairs = [(first, second) for first in range(classes) for second in range(first + 1, classes)]
     of_first, of_second = np.zeros((len(pairs), classes)), np.zeros((len(pairs), classes))
     for pair, (first, second) in enumerate(pairs):
@@ -162,7 +161,7 @@ class _Nodes:
         self.scope, self.container = scope, container
 
     def add(self, kind: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
-        """The name of the value that an operator makes."""
+        """Add an operator, and return the name of its result."""
         name = output or self.scope.get_unique_variable_name(f"relvec_{kind.lower()}")
         own = self.scope.get_unique_operator_name(f"relvec_{kind}")
         version = self.container.target_opset_any_domain("")
@@ -170,11 +169,11 @@ class _Nodes:
         return name
 
     def cast(self, value: str, to: int, output: str | None = None) -> str:
-        """The value as numbers of another type."""
+        """Add a conversion of a value to another type, and return the name of the result."""
         return self.add("Cast", [value], output, to=to)
 
     def constant(self, array: NDArray[Any]) -> str:
-        """The name of a constant."""
+        """Add a constant, and return its name."""
         import onnx
 
         name: str = self.scope.get_unique_variable_name("relvec_constant")

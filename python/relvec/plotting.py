@@ -1,7 +1,7 @@
-"""Figures of fitted estimators, by scikit-learn's Display convention; they need matplotlib.
+"""Figures of fitted estimators, with scikit-learn's Display convention; they need matplotlib.
 
-`from_estimator` computes what is shown and draws it; the object that it returns holds the data, and the
-artists under names that end in ``_``, to restyle them or to draw again with `plot`.
+`from_estimator` computes the data of a figure and draws it. The returned object has the data, and the artists in
+attributes whose names end in ``_``, so that they can be restyled or drawn again with `plot`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 class RegressionDisplay:
     """Fit of an RVR to one feature: mean, error bars, data and relevance vectors.
 
-    Made by `from_estimator`.
+    Created by `from_estimator`.
 
     Parameters
     ----------
@@ -53,18 +53,18 @@ class RegressionDisplay:
     mean : ndarray of shape (n_grid,)
         Predictive mean there.
     model_std, noise_std : ndarray of shape (n_grid,)
-        Standard deviations that come from not knowing the weights, and from the noise.
+        Standard deviations from the uncertainty of the weights, and from the noise.
     x, y : ndarray of shape (n_samples,)
         The data.
     relevance : ndarray of shape (n_relevance,), default=None
-        Which of the data are relevance vectors; None: none is marked.
+        Indices of the data that are relevance vectors; None: none is marked.
     x_label, y_label : str, default="x", "y"
         Labels of the axes.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the figure.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     line_ : matplotlib Line2D
@@ -145,7 +145,7 @@ class RegressionDisplay:
         Parameters
         ----------
         estimator : RVR or Pipeline
-            Fitted; a Pipeline must end in an RVR, and is drawn against the feature that it takes.
+            Fitted; a Pipeline must end in an RVR, and is drawn over its input feature.
         X : array-like of shape (n_samples, 1)
             The training rows; any rows with ``mark_relevance=False``.
         y : array-like of shape (n_samples,)
@@ -153,13 +153,13 @@ class RegressionDisplay:
         n_std : float, default=2.0
             Half the height of the band in standard deviations.
         parts : bool, default=False
-            Whether to show the part of the band that is there without the noise.
+            Whether to show the part of the band without the noise.
         mark_relevance : bool, default=True
-            Whether to circle the relevance vectors. None are with ``basis="given"`` or given landmarks.
+            Whether to circle the relevance vectors. With ``basis="given"`` or given landmarks there are none.
         grid_resolution : int, default=400
             Number of values of the feature where the model is evaluated.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the mean.
 
@@ -197,11 +197,11 @@ class RegressionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         n_std : float, default=2.0
             Half the height of the band in standard deviations.
         parts : bool, default=False
-            Whether to show the part of the band that is there without the noise.
+            Whether to show the part of the band without the noise.
         **kwargs : dict
             Passed to matplotlib's `plot` for the mean.
 
@@ -245,7 +245,7 @@ class RegressionDisplay:
 class DecisionDisplay:
     """Class probabilities of an RVC over two features, with the boundary and the data.
 
-    Made by `from_estimator`.
+    Created by `from_estimator`.
 
     Parameters
     ----------
@@ -260,20 +260,20 @@ class DecisionDisplay:
     classes : ndarray of shape (2,)
         The classes.
     relevance : ndarray of shape (n_relevance,), default=None
-        Which of the data are relevance vectors; None: none is marked.
+        Indices of the data that are relevance vectors; None: none is marked.
     x_label, y_label : str, default="$x_0$", "$x_1$"
         Labels of the axes.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the figure.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     shading_ : matplotlib QuadMesh
         The heat map of the probability.
     contours_ : matplotlib QuadContourSet or None
-        The boundary, which is at 0.5, and the lines at 0.25 and 0.75, as far as they occur.
+        The boundary at 0.5 and the lines at 0.25 and 0.75, if these probabilities occur.
     points_ : list of matplotlib PathCollection
         The data, one per class.
     circles_ : matplotlib PathCollection or None
@@ -346,8 +346,7 @@ class DecisionDisplay:
         Parameters
         ----------
         estimator : RVC or Pipeline
-            Fitted, with two classes; a Pipeline must end in an RVC, and is drawn over the features that
-            it takes.
+            Fitted, with two classes; a Pipeline must end in an RVC, and is drawn over its input features.
         X : array-like of shape (n_samples, 2)
             The training rows; any rows with ``mark_relevance=False``.
         y : array-like of shape (n_samples,)
@@ -355,11 +354,11 @@ class DecisionDisplay:
         colorbar : bool, default=True
             Whether to show the scale of the probabilities beside the figure.
         mark_relevance : bool, default=True
-            Whether to circle the relevance vectors. None are with ``basis="given"`` or given landmarks.
+            Whether to circle the relevance vectors. With ``basis="given"`` or given landmarks there are none.
         grid_resolution : int, default=200
             Number of values of each feature; the model is evaluated at all pairs of them.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `pcolormesh` for the heat map.
 
@@ -400,7 +399,7 @@ class DecisionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         colorbar : bool, default=True
             Whether to show the scale of the probabilities beside the figure.
         **kwargs : dict
@@ -414,7 +413,7 @@ class DecisionDisplay:
         ax = _figures.axes(ax)
         from matplotlib.colors import LinearSegmentedColormap
 
-        # In a vector file the heat map is the one thing better kept as pixels.
+        # In a vector file only the heat map is stored as pixels.
         shading: dict[str, Any] = {
             "cmap": LinearSegmentedColormap.from_list("relvec", SHADES),
             "vmin": 0.0,
@@ -424,7 +423,7 @@ class DecisionDisplay:
         }
         self.shading_ = ax.pcolormesh(self.x0, self.x1, self.probability, **(shading | kwargs))
         lines = {0.25: "--", 0.5: "-", 0.75: "--"}
-        # matplotlib warns of levels that are nowhere reached.
+        # matplotlib warns of levels that do not occur.
         levels = [p for p in lines if self.probability.min() < p < self.probability.max()]
         self.contours_ = None
         if levels:
@@ -465,7 +464,7 @@ class DecisionDisplay:
             xlim=(self.x0[0], self.x0[-1]),
             ylim=(self.x1[0], self.x1[-1]),
         )
-        # Above the axes: inside there is no place that means nothing.
+        # Above the axes, since the whole plane shows data.
         ax.legend(
             fontsize="small",
             loc="lower center",
@@ -480,9 +479,9 @@ class DecisionDisplay:
 
 
 class EvidenceDisplay:
-    """Log evidence by iteration, and on request the number of basis functions.
+    """Log evidence by iteration, and optionally the number of basis functions.
 
-    Made by `from_estimator`.
+    Created by `from_estimator`.
 
     Parameters
     ----------
@@ -494,7 +493,7 @@ class EvidenceDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the figure.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     line_ : matplotlib Line2D
@@ -523,7 +522,7 @@ class EvidenceDisplay:
     def from_estimator(
         cls, estimator: Any, *, active: bool = False, ax: Axes | None = None, **kwargs: Any
     ) -> EvidenceDisplay:
-        """Draw how the fit of an estimator went.
+        """Draw the course of the fit of an estimator.
 
         Parameters
         ----------
@@ -532,7 +531,7 @@ class EvidenceDisplay:
         active : bool, default=False
             Whether to show the number of basis functions, on a second axis.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the log evidence.
 
@@ -555,7 +554,7 @@ class EvidenceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         active : bool, default=False
             Whether to show the number of basis functions, on a second axis.
         **kwargs : dict
@@ -586,7 +585,7 @@ class EvidenceDisplay:
             )
             self.active_ax_.set(ylabel="basis functions", ylim=(0, None))
             _figures.whole_numbers(self.active_ax_.yaxis)
-            # In the upper axes, or the second curve would run over it.
+            # In the upper axes, since the second curve would cover it otherwise.
             self.active_ax_.legend(handles=[self.line_, self.active_line_], loc="center right", fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -595,8 +594,8 @@ class EvidenceDisplay:
 class AlphaDisplay:
     """Spectrum of the weights' precisions: log10 of alpha, sorted.
 
-    A weight of low precision is free to be large; one of high precision is held near zero and would be
-    pruned if it were any higher. Made by `from_estimator`.
+    A weight with a low precision can be large. A weight with a high precision is close to zero, and is pruned if its
+    precision increases further. Created by `from_estimator`.
 
     Parameters
     ----------
@@ -608,17 +607,17 @@ class AlphaDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the figure.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     line_ : matplotlib Line2D
         The precisions of the kernels' weights, by rank.
     intercept_ : matplotlib Line2D or None
-        The intercept's, if it is in the model.
+        The precision of the intercept, if it is in the model.
 
     See Also
     --------
-    EvidenceDisplay : How the fit came to them.
+    EvidenceDisplay : The course of the fit.
     """
 
     line_: Line2D
@@ -639,7 +638,7 @@ class AlphaDisplay:
         estimator : RVR, RVC or Pipeline
             Fitted; a Pipeline must end in an RVR or RVC.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the weights.
 
@@ -657,7 +656,7 @@ class AlphaDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the weights.
 
@@ -671,7 +670,7 @@ class AlphaDisplay:
         rank = np.arange(1, len(alpha) + 1)
         self.intercept_ = None
         if np.isfinite(self.intercept_alpha):
-            # The intercept takes a place in the order, and what comes after it moves on.
+            # The intercept is inserted in the order, and later ranks move by one.
             place = np.searchsorted(alpha, self.intercept_alpha)
             rank[place:] += 1
             (self.intercept_,) = ax.plot(
@@ -694,10 +693,10 @@ class AlphaDisplay:
 
 
 class FeatureRelevanceDisplay:
-    """What each feature moves in a kernel with one gamma per feature, as bars.
+    """Influence of each feature on a kernel with one gamma per feature, as bars.
 
-    The shares are gamma times the variance of the feature over the training rows, so that no unit counts.
-    Made by `from_estimator`.
+    The shares are gamma times the variance of the feature over the training rows, so that units have no effect.
+    Created by `from_estimator`.
 
     Parameters
     ----------
@@ -709,7 +708,7 @@ class FeatureRelevanceDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the figure.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     bars_ : matplotlib BarContainer
@@ -740,9 +739,9 @@ class FeatureRelevanceDisplay:
             Fitted with one gamma per feature, learned (``gamma="evidence-ard"``) or given; a Pipeline must
             end in an RVR or RVC.
         names : list of str, default=None
-            Names of the features that the RVR or RVC sees; None: those of a data frame, or their numbers.
+            Names of the input features of the RVR or RVC; None: those of a data frame, or numbers.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `barh`.
 
@@ -768,7 +767,7 @@ class FeatureRelevanceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `barh`.
 
@@ -778,7 +777,7 @@ class FeatureRelevanceDisplay:
             The display itself.
         """
         ax = _figures.axes(ax)
-        # The most relevant on top; of equal ones the first.
+        # The most relevant on top, and the first of equal ones.
         order = np.argsort(-self.relevance, kind="stable")[::-1]
         place = np.arange(len(order))
         self.bars_ = ax.barh(place, self.relevance[order], **{"color": BLUE, **kwargs})
@@ -791,36 +790,36 @@ class FeatureRelevanceDisplay:
 
 
 class ReliabilityDisplay:
-    """Whether probabilities are true: the share of right predictions against their probability.
+    """Reliability of probabilities: the share of correct predictions against their probability.
 
-    Rows whose predicted (most probable) class has about the same probability make a bin, of any number of classes.
-    Made by `from_estimator` or `from_predictions`.
+    Rows whose predicted (most probable) class has about the same probability form a bin, for any number of classes.
+    Created by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     probability : ndarray of shape (n_bins,)
         Mean probability of the predicted classes in each bin that has rows, ascending.
     right : ndarray of shape (n_bins,)
-        Share of the predictions that are right.
+        Share of the predictions that are correct.
     rows : ndarray of shape (n_bins,)
-        Rows of the bins.
+        Number of rows in the bins.
     name : str, default="predictions"
-        What the legend calls it.
+        Name in the legend.
 
     Attributes
     ----------
     calibration_error : float
-        Expected calibration error: the mean distance of both over the bins, each by its rows [1]_.
+        Expected calibration error: the mean difference of the two over the bins, weighted by rows [1]_.
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the figure.
     figure_ : matplotlib Figure
         The figure of `ax_`.
     line_ : matplotlib Line2D
         The line through the bins.
     points_ : matplotlib PathCollection
-        The bins, their area by their rows.
+        The bins, with areas proportional to their rows.
     diagonal_ : matplotlib Line2D
-        Where probabilities are true.
+        The line of perfect calibration.
 
     See Also
     --------
@@ -875,9 +874,9 @@ class ReliabilityDisplay:
         Parameters
         ----------
         estimator : classifier or Pipeline
-            Fitted, with `predict_proba`; scikit-learn's as well.
+            Fitted, with `predict_proba`; may be a classifier of scikit-learn.
         X : array-like of shape (n_samples, n_features)
-            Rows, best others than those of training.
+            Rows, preferably not those of training.
         y : array-like of shape (n_samples,)
             Their classes.
         bins : int, default=15
@@ -887,9 +886,9 @@ class ReliabilityDisplay:
         prior : dict or array-like of shape (n_classes,), default=None
             As in `predict_proba` of RVC, SVC and NuSVC.
         name : str, default=None
-            What the legend calls it; None: the name of the estimator's class.
+            Name in the legend; None: the name of the estimator's class.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the line.
 
@@ -901,7 +900,7 @@ class ReliabilityDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(f"{cls.__name__} needs probabilities: {type(estimator).__name__} has no predict_proba")
-        # Only what is asked for: other estimators do not know these.
+        # Only given options are passed, since other estimators do not have them.
         asked: dict[str, Any] = {} if moderated else {"moderated": False}
         if prior is not None:
             asked["prior"] = prior
@@ -943,7 +942,7 @@ class ReliabilityDisplay:
         name : str, default="predictions"
             What the legend calls it.
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the line.
 
@@ -962,7 +961,7 @@ class ReliabilityDisplay:
         count = _checks.whole("bins", bins, 1)
         top = values.argmax(axis=1)
         p = values[np.arange(len(top)), top]
-        # A bin holds its upper end.
+        # A bin includes its upper end.
         place = np.clip(np.ceil(p * count).astype(np.int64), 1, count)
         rows = np.bincount(place, minlength=count + 1)
         kept = rows > 0
@@ -980,7 +979,7 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None: in a new figure.
+            Axes to draw in; None: those of a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for the line.
 

@@ -1,4 +1,4 @@
-"""Named settings of the estimators, by the papers that they come from."""
+"""Named settings of the estimators, from papers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ._checks import one_of
 def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regress") -> dict[str, Any]:
     """Return the settings of the papers on relevance vector machines, for `RVR` or `RVC`.
 
-    The kernel is given, each weight has a precision of its own, the evidence alone decides which relevance vectors stay
-    (sparsity 0), and the variance of predictions is that of the posterior.
+    The kernel is given, each weight has its own precision, relevance vectors have no penalty (sparsity 0), and the
+    variance of predictions is that of the posterior.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regres
     Raises
     ------
     ValueError
-        If `task` is another word.
+        If `task` has another value.
 
     See Also
     --------
@@ -40,7 +40,7 @@ def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regres
 
     Notes
     -----
-    The model is that of [1]_, the search that of [2]_. ``relvec fit --preset tipping2001`` has the same settings.
+    The model is that of [1]_, the search that of [2]_. ``relvec fit --preset tipping2001`` uses these settings.
 
     References
     ----------

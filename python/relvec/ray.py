@@ -1,4 +1,4 @@
-"""Fits and predictions of data sets of Ray: blocks stay where they are, and only sums over them travel.
+"""Fits and predictions of Ray data sets: blocks are not moved, and only sums over them are sent.
 
 It needs the packages that ``pip install 'relvec[ray]'`` installs.
 """
@@ -27,8 +27,8 @@ def fit(
 ) -> Any:
     """Learn from the rows of a data set.
 
-    A pass over the rows is one task for each block and a tree of merges. The object store of Ray holds the columns in
-    use from pass to pass. A block must fit the memory of a worker.
+    A pass over the rows is one task for each block and a tree of merges. The object store of Ray keeps the used columns
+    between passes. A block must fit into the memory of a worker.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def fit(
     label : str
         Column of the targets or classes.
     estimator : RVR or RVC, default=None
-        Tells the parameters of the fit; it stays as it is. None: ``RVR()``.
+        An estimator with the parameters of the fit, which is not changed. None: ``RVR()``.
     features : list of str, default=None
-        Columns of the features. None: all but `label` and `weight`.
+        Columns of the features. None: all except `label` and `weight`.
     weight : str, default=None
         Column of the weights of the rows.
     **own : dict
@@ -48,12 +48,12 @@ def fit(
     Returns
     -------
     RVR or RVC
-        A fitted estimator, which knows nothing of Ray.
+        A fitted estimator, which does not depend on Ray.
 
     Raises
     ------
     ValueError
-        If a cell is no finite number, with its block and row, or a parameter cannot be distributed.
+        If a cell is not a finite number (the error names block and row), or a parameter cannot be distributed.
     """
     beside = [label] if weight is None else [label, weight]
     there = dataset.columns()
@@ -84,12 +84,12 @@ def predict(
     Returns
     -------
     ray.data.Dataset
-        The rows with the column ``prediction``, and ``std`` or ``probability`` if it is asked for.
+        The rows with the column ``prediction``, and with ``std`` or ``probability`` if requested.
 
     Raises
     ------
     ValueError
-        If the names of the features are not known, or the model has not what is asked for.
+        If the names of the features are not known, or the model does not have the requested output.
     """
     own = _partitions.for_task(model)
     if return_proba if isinstance(own, RVR) else return_std:
@@ -127,7 +127,7 @@ class _Blocks(_partitions.Partitions):
         try:
             merged: bytes = ray.get(_partitions.tree(parts, join.remote))
         except ray.exceptions.RayTaskError as error:
-            # Without the stacks of the workers.
+            # The error is raised without the stacks of the workers.
             raise error.cause from None
         return merged
 
@@ -139,7 +139,7 @@ def _visit(visit: _partitions.Visit, part: int, features: list[str], beside: lis
 
 
 def _predict(block: pd.DataFrame, model: Any, features: list[str], std: bool, proba: bool) -> pd.DataFrame:
-    """The block with its predictions."""
+    """Return the block with its predictions."""
     out, x = block.copy(), block[features]
     values = _partitions.predicted(model, x, "predict", **({"return_std": True} if std else {}))
     out["prediction"] = values[0]

@@ -23,8 +23,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
 
     Log odds are an expansion in kernels at some training rows, the relevance vectors. No setting is needed. A
     Gaussian process learns the labels, and its kernel is chosen by the probabilities of held-out rows. With
-    ``weight_prior="ard"``, each weight has a precision, and few kernels stay: they maximise the evidence [1]_ [2]_ in
-    Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
+    ``weight_prior="ard"``, each weight has its own precision, and the model keeps the few kernels that maximise the
+    evidence [1]_ [2]_ in Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
     ----------
@@ -35,42 +35,42 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes in training, by weights (those of the classes included): the prior that the
-        probabilities assume.
+        Shares of the classes in training by weights, including class weights: the prior that the probabilities
+        assume.
     relevance_ : ndarray of shape (n_relevance,)
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
-        `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
+        `landmarks` if these are given, and indices of moved centres if ``centres="learned"`` has moved
         them.
     relevance_vectors_ : ndarray or CSR matrix of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     dual_coef_ : ndarray of shape (n_functions, n_relevance)
-        Weights, in the order of `relevance_vectors_`: of one function for two classes; of one for each
-        class (``"one_vs_one"``: for each pair of classes (0, 1), (0, 2), (1, 2), (0, 3) and so on) for more.
-        For several binary models, 0 where a vector is not in one.
+        Weights, in the order of `relevance_vectors_`. For two classes there is one function. For more there is
+        one for each class, or with ``"one_vs_one"`` for each pair of classes (0, 1), (0, 2), (1, 2), (0, 3) and so
+        on. For several binary models a weight is 0 if a vector is not in a model.
     coef_ : ndarray of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
         Weight of the constant; 0 if it was pruned or switched off.
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
-        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Of a joint
-        model each is that of the weights of all classes. For several binary models, and with
-        ``class_precisions="per_class"``, (n_functions, n_relevance), infinite where a vector is not in one. Not under
-        a process prior, which has a covariance instead.
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. In a joint model all
+        classes share them. For several binary models, and with ``class_precisions="per_class"``, the shape is
+        (n_functions, n_relevance), with infinity if a vector is not in a model. Not under a process prior, which has a
+        covariance instead.
     intercept_alpha_ : float
         Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior. For several
         binary models, and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
     well_determined_ : ndarray of shape (n_relevance,)
-        How far the data determine each weight: from 0, its prior alone does, to 1. For a joint model the mean
-        over the classes; for several binary models of shape (n_functions, n_relevance). Not under a process prior,
-        which has no posterior of the weights of classes.
+        How far the data determine each weight: from 0 (only its prior does) to 1 (only the data do). For a joint model
+        the mean over the classes; for several binary models of shape (n_functions, n_relevance). Not under a process
+        prior, which has no posterior of the weights of classes.
     covariance_ : ndarray of shape (n_weights, n_weights)
-        Posterior covariance of the weights, the intercept first if it is in the model. Of a joint model of K
-        classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
-        of the second; with ``class_precisions="per_class"`` that of the weights that are in the model, class after
-        class. Neither for several binary models nor under a process prior.
+        Posterior covariance of the weights, the intercept first if it is in the model. For a joint model of K classes
+        it is the covariance of K - 1 contrasts (Helmert's, with unit norm), with all weights of the first contrast
+        before those of the second. With ``class_precisions="per_class"`` it is that of the weights in the model, class
+        after class. Neither for several binary models nor under a process prior.
     kernel_ : str
-        The kernel in use, of several the one that was chosen; not where the caller computes it.
+        The kernel in use, the selected one if several were given; not if the caller computes the kernel.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     degree_ : int
@@ -90,7 +90,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     n_iter_ : int
         Iterations done.
     report_ : dict
-        How the fit went; it prints in ten lines. It has:
+        Report of the fit, which prints in ten lines. It has:
 
         - ``status``, ``iterations``, ``seconds``, ``candidates`` (for relevance vectors) and ``warnings`` (their
           texts);
@@ -98,17 +98,17 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
           (NaN), ``active`` (basis functions) and ``elapsed`` (seconds);
         - ``certificate``: the gain that was left (nats) and why the search ended; ``actions``: how many changes the
           search made; ``repairs``: what was done to rows and numbers, such as merged rows;
-        - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
+        - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only for a model that
           interpolates its rows: relevance vectors, rows and the signs;
         - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
           evidence, evaluations and ``process``; the number of the ``chosen`` one, the ``rows`` it was learned from, and
           above 3,000 rows ``more_rows`` and ``more_centres``;
-        - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres and ``residual``;
+        - if centres were learned, ``centre_search``; under a process prior ``process``: centres and ``residual``;
         - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
-        - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:
-          ``by_weight``, above 1e-3 as in [3]_, and ``by_data``, well determined), and ``precisions``, the Gamma
-          distributions of the precisions by their ``shape``, ``mean`` and ``rate``;
-        - for several binary models, ``members``: their reports, which have what has one value per iteration.
+        - for ``search="variational"``, ``lower_bound`` (equal to ``log_evidence``), ``in_use`` (numbers of used
+          weights: ``by_weight``, above 1e-3 as in [3]_, and ``by_data``, well determined), and ``precisions``, the
+          Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``;
+        - for several binary models, ``members``: their reports, which have the arrays with one value per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -120,8 +120,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
 
     Notes
     -----
-    A learned `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
-    they are: put a StandardScaler in front if their units differ.
+    A learned `gamma` is in units of each feature's spread. A given number, ``"scale"`` and ``"auto"`` use the features
+    unchanged: put a StandardScaler in front if their units differ.
 
     References
     ----------
@@ -190,14 +190,14 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; of sparse rows zeros are filled in up to 10^8 numbers. With
+            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows. With
             ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
             C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, from 0 to 2^53, that multiply the rows' log-likelihoods: a weight of 2 equals the row
-            twice. Weights that sum to 1 count as one row in all.
+            twice. Weights that sum to 1 count as one row in total.
 
         Returns
         -------
@@ -226,7 +226,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         return self
 
     def _class_weights(self, classes: list[Any], numbers: NDArray[np.int64], weights: Float | None) -> Float | None:
-        """Sample weights times those of the classes."""
+        """Return sample weights times class weights."""
         if self.class_weight is None:
             return weights
         own = np.ones(len(numbers)) if weights is None else weights
@@ -241,7 +241,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
         self.intercept_ = model.intercept
-        # Files from before these were kept have none.
+        # Older files do not contain them.
         if len(model.class_frequencies) > 0:
             self.class_prior_ = model.class_frequencies
 
@@ -251,10 +251,11 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         return self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
 
     def decision_function(self, X: ArrayLike) -> Float:
-        """Log odds of the second class; for more classes a function for each.
+        """Return the log odds of the second class; for more than two classes a function for each class.
 
-        They are moderated: closer to zero if the weights are less certain (not under a process prior, which has no
-        posterior of the weights). Of two classes `predict_proba` is the logistic function of them, of more the softmax.
+        They are moderated: closer to zero if the weights are less certain. Under a process prior they are not, since
+        there is no posterior of the weights. `predict_proba` is their logistic function for two classes, and their
+        softmax for more.
 
         Parameters
         ----------
@@ -265,7 +266,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of two classes positive for the second; of more the log probabilities less their mean.
+            For two classes positive for the second; for more the log probabilities minus their mean.
         """
         check_is_fitted(self)
         if self._model.n_classes == 2:
@@ -290,7 +291,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         """
         check_is_fitted(self)
         if self._model.n_classes == 2:
-            # Moderation changes no sign.
+            # Moderation does not change the sign.
             odds = self._model.log_odds(self._rows(X), threads(self.n_jobs), False)
             return self.classes_[(odds > 0.0).astype(np.intp)]
         most_likely: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
@@ -304,7 +305,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         reject: float | None = None,
         reject_cost: float | None = None,
     ) -> Decisions:
-        """Decide by moderated probabilities: by other priors than in training, by costs, or not at all.
+        """Decide by moderated probabilities, optionally with other priors than in training, costs, or rejection.
 
         Parameters
         ----------
@@ -312,16 +313,16 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
             only the columns `relevance_` are read.
         prior : dict or array-like of shape (n_classes,), default=None
-            Probabilities of the classes where decisions are made, by class or in the order of `classes_`; they sum
-            to 1. None: `class_prior_`.
+            Probabilities of the classes for the rows of `X`, by class or in the order of `classes_`; they sum to 1.
+            None: `class_prior_`.
         costs : array-like of shape (n_classes, n_classes), default=None
-            Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, in the order
-            of `classes_`; a data frame is put into it by its index and columns. The decision of the least
-            expected cost is taken. None: the most probable class is.
+            Costs, zero or positive, of each decision (columns) for each true class (rows), in the order of `classes_`.
+            A data frame is sorted by its index and columns. The decision has the least expected cost. None: it is the
+            most probable class.
         reject : float, default=None
-            Without `costs`: rows are rejected whose decision is less probable than that; in (0, 1).
+            Without `costs`: rows are rejected if their decision is less probable than this number in (0, 1).
         reject_cost : float, default=None
-            With `costs`: what rejecting a row costs; rows are rejected whose least expected cost is higher.
+            With `costs`: the cost of rejecting a row; rows are rejected if their least expected cost is higher.
 
         Returns
         -------
@@ -341,9 +342,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             only the columns `relevance_` are read.
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
-            uses the posterior mode alone. No difference under a process prior, which has no posterior.
+            uses only the posterior mode. Both are equal under a process prior, which has no posterior.
         prior : dict or array-like of shape (n_classes,), default=None
-            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            Probabilities of the classes for the rows of `X`, by class or in the order of `classes_`, instead of
             `class_prior_`; they sum to 1.
 
         Returns
@@ -397,9 +398,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             only the columns `relevance_` are read.
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
-            uses the posterior mode alone. No difference under a process prior, which has no posterior.
+            uses only the posterior mode. Both are equal under a process prior, which has no posterior.
         prior : dict or array-like of shape (n_classes,), default=None
-            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            Probabilities of the classes for the rows of `X`, by class or in the order of `classes_`, instead of
             `class_prior_`; they sum to 1.
 
         Returns

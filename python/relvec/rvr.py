@@ -26,7 +26,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     The prediction is an expansion in kernels at some training rows, the centres. The kernel, the centres
     and the noise are learned by maximising the evidence (marginal likelihood) [1]_ [2]_: no setting is needed,
     and there is no C and no epsilon to cross-validate. The weights have the prior of a Gaussian
-    process [5]_. With ``weight_prior="ard"`` each has a precision of its own, and few kernels stay.
+    process [5]_. With ``weight_prior="ard"`` each weight has its own precision, and the model keeps few kernels.
     `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
@@ -37,16 +37,16 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     ----------
     relevance_ : ndarray of shape (n_relevance,)
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
-        `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
+        `landmarks` if these are given, and indices of moved centres if ``centres="learned"`` has moved
         them.
     relevance_vectors_ : ndarray or CSR matrix of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     centres_ : ndarray of shape (n_centres,)
         All basis functions of the model, numbered as in `relevance_`: the relevance vectors, and under a process prior
-        the rows that complete them.
+        further rows that are needed to span the process.
     n_outputs_ : int
-        Number of outputs. What follows has an axis for them in front if there are several; they share their relevance
-        vectors, and the precisions of their weights relative to that of each one's noise.
+        Number of outputs. If there are several, the attributes below have an axis for them in front. The outputs share
+        their relevance vectors, and the weight precisions relative to the noise precision of each output.
     dual_coef_ : ndarray of shape (n_outputs, n_centres)
         Weights, in the order of `centres_`, in units of the target.
     coef_ : ndarray of shape (n_features,)
@@ -58,23 +58,23 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Not under a process
         prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, which is flat
-        there.
+        Precision of the intercept; infinite if it was pruned or switched off; 0 under a process prior, which is flat
+        for the intercept.
     well_determined_ : ndarray of shape (n_centres,)
-        How far the data determine each weight: from 0, its prior alone does, to 1.
+        How far the data determine each weight: from 0 (only its prior does) to 1 (only the data do).
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     noise_variance_ : float
-        Variance of the noise, in squared units of the target; for ``"student_t"`` its squared scale. 0 if the noise
-        variance of each row was given, since that of new rows is not known. Not for ``"poisson"``.
+        Noise variance, in squared units of the target; for ``"student_t"`` the squared scale of the noise. 0 if noise
+        variances of the rows were given, since those of new rows are not known. Not for ``"poisson"``.
     noise_degrees_ : float
-        Degrees of freedom of the noise of ``"student_t"``. For ``"variational"`` with the noise learned those of the
-        Student-t distribution about the predicted mean, with the predicted standard deviation for scale, when the noise
-        precision is integrated out as well. Infinite otherwise, where that distribution is the normal one.
+        Degrees of freedom of ``"student_t"`` noise. For ``"variational"`` with learned noise, the degrees of freedom of
+        the Student-t distribution of predictions that results from integrating out the noise precision; its scale is
+        the predicted standard deviation. Otherwise infinite, since predictions have a normal distribution.
     variance_factor_ : float
-        What predictive variances are multiplied by; 1 unless ``calibrate=True`` found them too small.
+        Factor of the predictive variances; 1 unless ``calibrate=True`` found them too small.
     kernel_ : str
-        The kernel in use, of several the one that was chosen; not where the caller computes it.
+        The kernel in use, the selected one if several were given; not if the caller computes the kernel.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     degree_ : int
@@ -93,7 +93,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     n_iter_ : int
         Iterations done.
     report_ : dict
-        How the fit went; it prints in ten lines. It has:
+        Report of the fit, which prints in ten lines. It has:
 
         - ``status``, ``iterations``, ``seconds``, ``candidates`` (for relevance vectors) and ``warnings`` (their
           texts);
@@ -101,20 +101,20 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
           (units of the target), ``active`` (basis functions) and ``elapsed`` (seconds);
         - ``certificate``: the gain that was left (nats) and why the search ended; ``actions``: how many changes the
           search made; ``repairs``: what was done to rows and numbers, such as merged rows;
-        - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
+        - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only for a model that
           interpolates its rows: relevance vectors, rows and the signs;
         - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
           evidence, evaluations and ``process``; the number of the ``chosen`` one, the ``rows`` it was learned from, and
           above 3,000 rows ``more_rows`` and ``more_centres``;
-        - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres, those of
-          them that the search chose, the ``residual`` and whether it was ``reached``;
+        - if centres were learned, ``centre_search``; under a process prior ``process``: centres, the number of them
+          that the search selected, the ``residual`` and whether it was ``reached``;
         - ``noise_share``: the standard deviation of the noise over that of the target; for one target and Gaussian
           noise, without sample weights;
         - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
         - for ``likelihood="student_t"``, ``row_weights``: how much each row counts, almost nothing if it is an outlier;
-        - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:
-          ``by_weight``, above 1e-3 as in [3]_, and ``by_data``, well determined), and ``precisions``, the Gamma
-          distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
+        - for ``search="variational"``, ``lower_bound`` (equal to ``log_evidence``), ``in_use`` (numbers of used
+          weights: ``by_weight``, above 1e-3 as in [3]_, and ``by_data``, well determined), and ``precisions``, the
+          Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -127,8 +127,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     Notes
     -----
-    A learned `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
-    they are: put a StandardScaler in front if their units differ.
+    A learned `gamma` is in units of each feature's spread. A given number, ``"scale"`` and ``"auto"`` use the features
+    unchanged: put a StandardScaler in front if their units differ.
 
     References
     ----------
@@ -207,20 +207,20 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; of sparse rows zeros are filled in up to 10^8 numbers. With
+            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows. With
             ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
             C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets; of several outputs, which share their relevance vectors, one in each column.
+            Targets. Several outputs have a column each and share their relevance vectors.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, from 0 to 2^53, that multiply the rows' log-likelihoods: a weight of 2 equals the row
-            twice. Weights that sum to 1 count as one row in all.
+            twice. Weights that sum to 1 count as one row in total.
         noise_variance : array-like of shape (n_samples,), default=None
-            Variance of each row's noise where it is known, positive, in squared units of the target; for
-            the likelihood ``"gaussian"`` whose own `noise_variance` is None.
+            Known noise variance of each row, positive, in squared units of the target. For the likelihood
+            ``"gaussian"`` if the parameter `noise_variance` is None.
         exposure : array-like of shape (n_samples,), default=None
-            What each count was gathered over, positive: a time, an area, a number of people. For the
-            likelihood ``"poisson"``, whose rate is then that of an exposure of 1.
+            Exposure of each count, positive: the time, the area or the number of people that it refers to. For the
+            likelihood ``"poisson"``; the rate then refers to an exposure of 1.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             exposure=_checks.known("exposure", exposure, len(t)),
             earlier=earlier,
         )
-        # Of rows that weigh differently this is not the spread that noise is compared with.
+        # With weights the plain standard deviation of the target is not comparable with the noise.
         noise, spread = self._model.noise_variance, np.std(t)
         single = t.ndim == 1 and sample_weight is None and self._model.likelihood == "gaussian"
         if single and noise and spread > 0.0:
@@ -263,20 +263,20 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         *,
         noise_variance: ArrayLike | None = None,
     ) -> RVR:
-        """Add rows by the sums that the model keeps, and search further from the present model.
+        """Add rows to the sums that the model keeps, and continue the search from the current model.
 
-        The landmarks stay those of the first rows. Only with ``keep_statistics=True``.
+        The landmarks of the first rows are kept. Only with ``keep_statistics=True``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Further rows; the first, if nothing has been fitted yet.
+            Further rows, or the first rows if nothing has been fitted yet.
         y : array-like of shape (n_samples,)
             Their targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
         noise_variance : array-like of shape (n_samples,), default=None
-            Variance of their noise, if that of the other rows was given.
+            Their noise variances, if those of the other rows were given.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     @property
     def _several_outputs(self) -> bool:
-        """Whether targets of several outputs can be learned."""
+        """Return whether targets of several outputs can be learned."""
         plain = self.likelihood == "gaussian" and self._scheme != "variational"
         return plain and not self.keep_statistics
 
@@ -363,17 +363,17 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         return covariance
 
     def output(self, k: int) -> RVR:
-        """Get the model of one of several outputs alone.
+        """Get the model of one of several outputs.
 
         Parameters
         ----------
         k : int
-            Which, counted from 0.
+            Index of the output, counted from 0.
 
         Returns
         -------
         RVR
-            A fitted estimator of one output, as if read from a file: it predicts, and can be plotted, as any other.
+            A fitted estimator of one output, as if read from a file. It predicts and can be plotted.
         """
         check_is_fitted(self)
         one: RVR = clone(self)
@@ -417,9 +417,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         noise_variance: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> Any:
-        """Predict the mean, and on request how far off it may be.
+        """Predict the mean, and optionally its standard deviation or covariance.
 
-        Under the likelihood ``"poisson"`` that is the expected count, of a rate that is not known for certain.
+        For the likelihood ``"poisson"`` the mean is the expected count, averaged over the uncertain rate.
 
         Parameters
         ----------
@@ -427,21 +427,20 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
             only the columns `relevance_` are read.
         return_std : bool, default=False
-            Whether to return the standard deviation of a new observation as well.
+            Whether to also return the standard deviation of a new observation.
         return_parts : bool, default=False
-            Whether to return its two parts: the standard deviation that comes from not knowing the
-            weights, and that of the noise (of a count at a known rate); their squares add up to that of
-            `return_std`.
+            Whether to return its two parts: the standard deviation from the uncertainty of the weights, and that of
+            the noise (of a count at a known rate). The sum of their squares is the square of `return_std`.
         return_cov : bool, default=False
-            Whether to return the joint covariance of new observations instead of `return_std`: that of the model,
-            and of the noise on the diagonal. Not with a healed variance, which knows single rows only; for
-            ``"student_t"`` only if `noise_degrees_` is above 2, as the covariance is infinite otherwise.
+            Whether to return the joint covariance of new observations instead of `return_std`: the covariance of the
+            model, plus the noise variance on the diagonal. Not with a healed variance, which exists only for single
+            rows; for ``"student_t"`` only if `noise_degrees_` is above 2, since the covariance is infinite otherwise.
         variance : {"posterior", "healed"}, default=None
-            The variance, if not that of the constructor; ``"healed"`` needs a model that keeps rows. The mean belongs
-            to it.
+            The variance to use instead of that of the constructor; ``"healed"`` needs a model that keeps rows. The mean
+            depends on it.
         noise_variance : array-like of shape (n_samples,), default=None
-            Variance of the noise of these rows, for models that were fitted with that of each row; without it
-            the standard deviation is that of the function, as in GaussianProcessRegressor.
+            Noise variances of these rows, for models that were fitted with noise variances of rows. Without them the
+            standard deviation describes the function, as in GaussianProcessRegressor.
         exposure : array-like of shape (n_samples,), default=None
             Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
 
@@ -450,7 +449,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The predictive mean.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Only with `return_std`. Of ``"student_t"`` infinite if `noise_degrees_` is 2 or less.
+            Only with `return_std`. For ``"student_t"`` infinite if `noise_degrees_` is 2 or less.
         cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
             Only with `return_cov`.
         model_std, noise_std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
@@ -495,11 +494,11 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         noise_variance: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> tuple[Float, Float]:
-        """Predict the central interval that a new observation is in with a given probability.
+        """Predict the central interval that contains a new observation with a given probability.
 
-        Its ends are the quantiles ``(1 - level) / 2`` and ``(1 + level) / 2`` of `predict_quantiles`: those of a normal
-        distribution under Gaussian noise, wider ones where the noise is Student-t or its variance uncertain, whole
-        numbers for counts. ``relvec predict`` writes the same intervals.
+        Its ends are the quantiles ``(1 - level) / 2`` and ``(1 + level) / 2`` of `predict_quantiles`. They are those of
+        a normal distribution for Gaussian noise, wider if the noise is Student-t or its variance is uncertain, and
+        whole numbers for counts. ``relvec predict`` writes the same intervals.
 
         Parameters
         ----------
@@ -508,10 +507,10 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         level : float, default=0.95
             Probability of the interval, between 0 and 1.
         variance : {"posterior", "healed"}, default=None
-            The variance, if not that of the constructor.
+            The variance to use instead of that of the constructor.
         noise_variance : array-like of shape (n_samples,), default=None
-            Variance of the noise of these rows, for models that were fitted with that of each row; without it the
-            interval is that of the function.
+            Noise variances of these rows, for models that were fitted with noise variances of rows. Without them
+            the interval describes the function.
         exposure : array-like of shape (n_samples,), default=None
             Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
 
@@ -548,12 +547,12 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         noise_variance: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> Float:
-        """Predict quantiles: what a new observation is below with given probabilities.
+        """Predict quantiles of a new observation with given probabilities.
 
-        Under Gaussian noise the distribution is normal; for ``search="variational"`` with the noise learned it is
-        Student's, with `noise_degrees_` degrees of freedom. Under ``"student_t"`` it is that of the sum of the noise
-        and of the function, which is normal. Of counts a quantile is the smallest whole number that is not exceeded
-        with the given probability, the uncertainty of the rate included.
+        For Gaussian noise the distribution is normal; for ``search="variational"`` with learned noise it is Student's t
+        with `noise_degrees_` degrees of freedom. For ``"student_t"`` it is the distribution of the sum of Student-t
+        noise and a normal function value. For counts a quantile is the smallest whole number that is not exceeded with
+        the given probability, including the uncertainty of the rate.
 
         Parameters
         ----------
@@ -599,24 +598,24 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     ) -> str:
         """Report on the model and on its predictions of `X` as an HTML page.
 
-        One page that needs no other file and no network, to be read in a browser, printed or sent: measures beside a
-        constant prediction, predictions against observations, coverage of intervals, residuals, feature relevance,
-        relevance vectors, the search, settings, warnings with advice. Of large tables some rows are drawn; all are
-        counted.
+        The page needs no other file and no network, and can be read in a browser, printed or sent. It contains measures
+        beside those of a constant prediction, predictions against observations, coverage of intervals, residuals,
+        feature relevance, relevance vectors, the search, settings, and warnings with advice. For large tables some rows
+        are drawn, but all rows are counted.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), default=None
-            Rows, as for `predict`. None: the page is on the model alone.
+            Rows, as for `predict`. None: the page describes only the model.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Their true values, needed with `X`.
         path : str or path-like, default=None
-            Where to write the page as well.
+            File to which the page is also written.
         noise_variance : array-like of shape (n_samples,), default=None
-            Variance of the noise of each row, of a model that was fitted with such variances: without it the page has
-            no intervals.
+            Noise variance of each row, for a model that was fitted with noise variances of rows. Without it the page
+            has no intervals.
         exposure : array-like of shape (n_samples,), default=None
-            What each count was gathered over; for the likelihood ``"poisson"``. None: 1 each.
+            Exposure of each count, for the likelihood ``"poisson"``. None: 1 each.
 
         Returns
         -------
@@ -626,7 +625,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Raises
         ------
         ValueError
-            For one of `X` and `y` without the other, and for values of rows that the model has no use for.
+            If only one of `X` and `y` is given, or known values of rows that the model does not use.
 
         Examples
         --------
@@ -644,21 +643,21 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         return self._page(X, y, path, known)
 
     def _log_density(self, X: ArrayLike, y: Float) -> Float:
-        """Log predictive densities of targets `y`, (n_samples,), of one output; of counts log probabilities."""
+        """Return log predictive densities of targets `y`, (n_samples,), of one output; log probabilities for counts."""
         rows, rule, _ = self._of_new(X, None, None, None)
         return self._model.log_density(rows, y, threads(self.n_jobs), rule)
 
     def _of_new(
         self, X: ArrayLike, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None
     ) -> tuple[Float, str, Float | None]:
-        """New rows, the variance in use, and what is known of each row, of which a model has a use for one at most."""
+        """Return new rows, the variance in use, and the known noise variances or exposures, if the model uses one."""
         rule = self._rule(variance, noise_variance, exposure)
         rows = self._rows(X)
         noise = _checks.known("noise_variance", noise_variance, _sparse.count(rows))
         return rows, rule, _checks.known("exposure", exposure, _sparse.count(rows)) if noise is None else noise
 
     def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
-        """The variance in use; checks that the model can use what is known of each row."""
+        """Return the variance in use, after checking that the model uses the given noise variances or exposures."""
         check_is_fitted(self)
         if exposure is not None and self._model.likelihood != "poisson":
             raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
@@ -669,7 +668,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         return _checks.one_of("variance", variance, NAMES["variance"])
 
     def _covariance(self, X: ArrayLike, noise: Float | None) -> Float:
-        """Joint covariance, [N, N], of several outputs [N, N, K]; plus `noise` on the diagonal."""
+        """Return the joint covariance, [N, N], or [N, N, K] for several outputs; plus `noise` on the diagonal."""
         rows = self._rows(X)
         models = [self._model.output(k) for k in range(self.n_outputs_)]
         each = [one.predict_covariance(rows, threads(self.n_jobs), self.memory_limit)[1] for one in models]
@@ -679,7 +678,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         return cov
 
     def _noise(self, shape: tuple[int, ...], noise_variance: ArrayLike | None, learned: Float) -> Float:
-        """Variances of the noise of new rows, of the shape of their means; `learned`: that of the model."""
+        """Return noise variances of new rows in the shape of their means; `learned`: the variance of the model."""
         if noise_variance is not None:
             own = _checks.known("noise_variance", noise_variance, shape[0])
             assert own is not None
@@ -698,13 +697,13 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         X : array-like of shape (n_samples_X, n_features)
             Rows.
         n_samples : int, default=1
-            Functions to draw.
+            Number of functions to draw.
         random_state : int, RandomState or None, default=0
             Seed of the draws.
         noise : bool, default=True
-            Whether each value has noise of its own: draws of new observations, whose covariance is that of
+            Whether to add independent noise to each value. The draws are then new observations, with the covariance of
             ``predict(X, return_cov=True)``; the noise is Student-t for the likelihood ``"student_t"`` and normal
-            otherwise. Without it, draws of the function.
+            otherwise. Without noise the draws are values of the function.
 
         Returns
         -------
@@ -714,7 +713,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         rows = self._rows(X)
         count = _checks.whole("n_samples", n_samples, 1)
         seed, several = self._seed(random_state), self.n_outputs_ > 1
-        # Given the noise precisions outputs are independent: each draws by a seed of its own.
+        # Given the noise precisions the outputs are independent, so each has its own seed.
         seeds = np.random.default_rng(seed).integers(2**63, size=self.n_outputs_) if several else [seed]
         each = [
             self._model.output(k).draws(rows, count, int(own), bool(noise), threads(self.n_jobs))
@@ -755,7 +754,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         mean, std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions of the targets.
         log_density : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Log predictive density of the targets (of counts the log of their probability), in nats.
+            Log predictive density of the targets (for counts the log of their probability), in nats.
         """
         rows = self._rows(X)
         weights = _checks.sample_weights(sample_weight, _sparse.count(rows))

@@ -105,8 +105,8 @@ def test_bad_classes(match, target):
         ("Every sample weight is zero", 0.0),
         (r"sample_weight.shape == \(50,\), expected \(60,\)", ONES[:50]),
         ("Sample weights must be 1D array or scalar, got 2D", ONES[:, np.newaxis]),
-        ("sample_weight holds something that is no number", ["a"] * 60),
-        ("sample_weight holds something that is no number: complex", ONES * 1j),
+        ("sample_weight contains values that are not numbers", ["a"] * 60),
+        ("sample_weight contains values that are not numbers: complex", ONES * 1j),
         (r"training rows of positive weight: found 1", put(0.0 * ONES, 5, 1.0)),
     ],
 )

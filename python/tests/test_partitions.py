@@ -59,8 +59,8 @@ def test_an_empty_partition_does_not_change_the_type_of_labels():
     ("y", "message"),
     [
         (np.full(400, "up"), "y has only these classes: 'up'; two classes are needed"),
-        (np.array([1, "a"] * 200, dtype=object), "partition 0: y holds labels that have no order"),
-        (np.array([1] * 150 + ["a"] * 250, dtype=object), "y holds labels that have no order"),
+        (np.array([1, "a"] * 200, dtype=object), "partition 0: y holds labels that cannot be sorted"),
+        (np.array([1] * 150 + ["a"] * 250, dtype=object), "y holds labels that cannot be sorted"),
         (
             np.array(["a"] * 200 + [None] * 200, dtype=object),
             r"^partition 1: y\[50\] = None: every row must have a class",

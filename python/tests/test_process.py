@@ -95,10 +95,10 @@ def test_what_has_no_process_is_refused(parameters, message):
 def test_a_warm_start_at_a_process_prior_is_refused():
     X, y = rows(30)
     model = RVR(gamma=0.5, weight_prior="process", warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="process prior, and no precisions to continue from"):
+    with pytest.raises(ValueError, match="process prior and no precisions to start from"):
         model.fit(X, y)
     classifier = RVC(weight_prior="process", warm_start=True).fit(X, y > 0.0)
-    with pytest.raises(ValueError, match="process prior, and no precisions to continue from"):
+    with pytest.raises(ValueError, match="process prior and no precisions to start from"):
         classifier.fit(X, y > 0.0)
 
 

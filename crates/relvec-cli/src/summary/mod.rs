@@ -55,7 +55,7 @@ pub(crate) struct Summary<'a> {
     class_weights: Option<ClassWeights>,
     /// Rows of the training table, counted from 0.
     relevance: &'a [usize],
-    /// Only if centres were learned: `relevance` then contains the rows at which they started.
+    /// Only if centres were learned: `relevance` then contains indices of the moved centres.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     learned_centres: bool,
     /// Share of each feature in the changes of the kernel; only with one gamma per feature.
