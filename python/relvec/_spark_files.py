@@ -23,7 +23,7 @@ class Writer(MLWriter):
 
 
 class Reader(MLReader):
-    """Reads what `Writer` wrote."""
+    """Reads folders written by `Writer`."""
 
     def __init__(self, cls: type) -> None:
         super().__init__()

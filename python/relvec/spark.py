@@ -1,4 +1,4 @@
-"""Estimators of pyspark.ml: fits and predictions of data frames of Spark.
+"""Estimators of pyspark.ml: fits and predictions of Spark data frames.
 
 They need the packages that ``pip install 'relvec[spark]'`` installs, Java, and relvec on the executors.
 """
@@ -29,12 +29,12 @@ except ImportError as _error:
 
 __all__ = [f"RelevanceVector{name}" for name in ("Regressor", "Classifier", "RegressionModel", "ClassificationModel")]
 
-# Parameters of the estimators that have no meaning here: a task has one thread, and a callback would have to travel.
+# Parameters without meaning here: a task has one thread, and a callback would have to be sent to it.
 LEFT_OUT = {"n_jobs", "callback"}
 
 
 def _as_json(value: Any) -> Any:
-    """Arrays as lists, which a file of parameters can hold."""
+    """Convert arrays to lists, which a file of parameters can contain."""
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
@@ -47,11 +47,11 @@ class _Fitted(Columns, Model, MLWritable, MLReadable):
         self._local = local
 
     def to_local(self) -> Any:
-        """Get the model as a `relvec.RVR` or `relvec.RVC`, which knows nothing of Spark."""
+        """Get the model as a `relvec.RVR` or `relvec.RVC`, which does not depend on Spark."""
         return self._local
 
     def _transform(self, dataset: Any) -> Any:
-        """Add the columns of `_made`, which one function of Python makes from batches of rows."""
+        """Add the columns of `_made`, which one Python function computes from batches of rows."""
         method, made = self._made()
         options = {"return_std": True} if method == "predict" and len(made) > 1 else {}
         model = _partitions.for_task(self._local, names=False)
@@ -59,7 +59,7 @@ class _Fitted(Columns, Model, MLWritable, MLReadable):
         def run(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
             for batch in batches:
                 if batch.isna().any():
-                    raise ValueError("featuresCol holds a null: every row must have features")
+                    raise ValueError("featuresCol contains a null: every row must have features")
                 values: list[Any] = _partitions.predicted(model, np.stack(batch), method, **options)
                 if method == "predict_proba":
                     values = [model.classes_[np.argmax(values[0], axis=1)], list(values[0])]
@@ -74,12 +74,12 @@ class _Fitted(Columns, Model, MLWritable, MLReadable):
         return table.drop(whole)
 
     def write(self) -> Any:
-        """Get a writer: a folder with the parameters, and in ``model/part-00000`` the JSON that `relvec.load` reads."""
+        """Get a writer of a folder: the parameters, and in ``model/part-00000`` the JSON for `relvec.load`."""
         return Writer(self)
 
     @classmethod
     def read(cls) -> Any:
-        """Get a reader of what `write` wrote."""
+        """Get a reader of folders written by `write`."""
         return Reader(cls)
 
 

@@ -23,7 +23,7 @@ from ._threads import threads
 
 
 class SupportVectorMachine(KernelMachine):
-    """Fit and attributes of all support vector machines."""
+    """Base class of all support vector machines: fit and attributes."""
 
     max_iter: int
 
@@ -37,7 +37,7 @@ class SupportVectorMachine(KernelMachine):
         classes: list[Any] | None = None,
         **computed: Any,
     ) -> None:
-        """Fit to validated rows; `own`: settings that are no parameters by themselves, `computed`: values that are."""
+        """Fit to validated rows; `own`: settings that are not parameters, `computed`: values in place of parameters."""
         settings = _settings.svm(self, own, n_jobs=threads(self.n_jobs), **computed)
         design = _sparse.rows(X)
         if self._callable:
@@ -62,7 +62,7 @@ class SupportVectorMachine(KernelMachine):
         _warnings.issue(self, _warnings.of_svm(self), stacklevel=3)
 
     def _translated(self, own: _sklearn_kernels.Translated) -> str:
-        # A constant changes no decision: the weights of the rows sum to zero.
+        # A constant does not change decisions, since the weights of the rows sum to zero.
         lead = f"kernel = {self.kernel!r}:"
         if own.white:
             raise ValueError(f"{lead} a WhiteKernel is noise, which support vector machines lack. Leave the term out")
@@ -107,7 +107,7 @@ class SupportVectorMachine(KernelMachine):
         return tags
 
     def _validated(self, X: ArrayLike, y: ArrayLike, **rules: Any) -> tuple[Any, NDArray[Any]]:
-        """Rows and targets, checked; sparse rows as a CSR matrix, of which the core checks the numbers."""
+        """Return checked rows and targets; sparse rows as a CSR matrix, whose numbers the core checks."""
         self._refuse_sparse_values(X)
         finite = not sparse.issparse(X)
         rules |= {"accept_sparse": "csr", "ensure_all_finite": finite, "ensure_min_samples": 2}
@@ -115,7 +115,7 @@ class SupportVectorMachine(KernelMachine):
         return rows, targets
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
-        """Weights [N], checked; rows of negative weight are left out, as LIBSVM does it."""
+        """Return checked weights [N]; rows of negative weight are left out, as in LIBSVM."""
         weights = _checks.sample_weights(sample_weight, rows, negative=True)
         if weights is None:
             return None
@@ -124,18 +124,18 @@ class SupportVectorMachine(KernelMachine):
         return np.maximum(weights, 0.0)
 
     def _functions(self, X: ArrayLike) -> Float:
-        """Values of the functions in the core's order, (n, n_functions)."""
+        """Return the values of the functions in the core's order, (n, n_functions)."""
         rows = self._rows(X)
         return self._model.decision(rows, threads(self.n_jobs))
 
 
 def _cost(C: float) -> float | None:
-    """The cost of an error for the core: None for infinity, which JSON does not have."""
+    """Return the cost of an error for the core: None for infinity, which JSON does not have."""
     return None if np.isinf(C) else C
 
 
 def _in_order(model: _core.Model) -> tuple[Float, Float]:
-    """Weights and intercepts of the functions in scikit-learn's order and sign."""
+    """Return weights and intercepts of the functions in scikit-learn's order and sign."""
     weights, intercept = model.weights, model.intercept
     if model.multi_class != "one_vs_one":
         return weights, intercept
@@ -144,14 +144,14 @@ def _in_order(model: _core.Model) -> tuple[Float, Float]:
 
 
 def _pairs(classes: int) -> NDArray[np.intp]:
-    """Where the pairs (0, 1), (0, 2), ..., (1, 2), ... stand in the core's order (0, 1), (0, 2), (1, 2), ..."""
+    """Return indices of the pairs (0, 1), (0, 2), ..., (1, 2), ... in the core's order (0, 1), (0, 2), (1, 2), ..."""
     return np.array(
         [second * (second - 1) // 2 + first for first in range(classes) for second in range(first + 1, classes)]
     )
 
 
 class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
-    """What both regressors do."""
+    """Base class of both regressors."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Learn from rows `X` and real targets `y`.
@@ -204,7 +204,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
 
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
-    """What both classifiers do."""
+    """Base class of both classifiers."""
 
     class_weight: dict[Any, float] | str | None
     multi_class: str
@@ -257,18 +257,18 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         steps = np.array([f["iterations"] for f in report.get("functions", [])], dtype=np.int32)
         if model.multi_class == "one_vs_one" and len(steps) > 0:
             steps = steps[_pairs(model.n_classes)]
-        # Files from before these were kept have none.
+        # Older files do not contain them.
         if len(model.class_frequencies) > 0:
             self.class_prior_ = model.class_frequencies
         self.n_iter_ = steps if len(steps) > 0 else np.array([model.iterations], dtype=np.int32)
         sigmoids = model.sigmoids
         if model.multi_class == "one_vs_one" and len(sigmoids) > 0:
-            # Each tells the first class of its pair from the second.
+            # Each sigmoid is for the first class of its pair against the second.
             sigmoids = sigmoids[_pairs(model.n_classes)] * [1.0, -1.0]
         self.probA_, self.probB_ = sigmoids[:, 0].copy(), sigmoids[:, 1].copy()
 
     def decision_function(self, X: ArrayLike) -> Float:
-        """Measure how far rows are from the boundaries, in the norm of the weights.
+        """Return decision values: distances of rows from the boundaries, in the norm of the weights.
 
         Parameters
         ----------
@@ -279,10 +279,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
-            Of two classes positive for the second. Of more with ``decision_function_shape="ovr"`` a value for each
-            class: the pairs that it wins, plus less than a third for how clearly it does (the functions themselves
-            with ``multi_class="one_vs_rest"``); with ``"ovo"`` one for each pair (0, 1), (0, 2), ..., (1, 2), ...,
-            positive for its first class.
+            For two classes positive for the second. For more with ``decision_function_shape="ovr"`` a value for each
+            class: the number of pairs that it wins, plus less than a third for its margins (with
+            ``multi_class="one_vs_rest"`` the functions themselves). With ``"ovo"`` a value for each pair (0, 1),
+            (0, 2), ..., (1, 2), ..., positive for its first class.
         """
         f = self._functions(X)
         if self._model.n_classes == 2:
@@ -294,7 +294,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return duels if self.decision_function_shape == "ovo" else self._scores(duels)
 
     def _scores(self, duels: Float) -> Float:
-        """Wins of each class, and a tie-break between the numbers of wins; (n, n_classes)."""
+        """Return the wins of each class, plus a tie-break between equal numbers of wins; (n, n_classes)."""
         classes = self._model.n_classes
         wins, sums = np.zeros((len(duels), classes)), np.zeros((len(duels), classes))
         pairs = ((first, second) for first in range(classes) for second in range(first + 1, classes))
@@ -318,7 +318,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Classes; of several with as many votes the first, or with `break_ties` the one that wins most clearly.
+            Classes. If several have equal votes, the first one, or with `break_ties` the one with the largest margin.
         """
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
@@ -335,7 +335,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return True
 
     def _rows_with_probabilities(self, X: ArrayLike) -> Any:
-        """What the model reads of new rows, if it was fitted with probabilities."""
+        """Return new rows in the form that the model reads, if it was fitted with probabilities."""
         check_is_fitted(self)
         if len(self._model.sigmoids) == 0:
             name = type(self).__name__
@@ -352,7 +352,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         reject: float | None = None,
         reject_cost: float | None = None,
     ) -> Decisions:
-        """Decide by `predict_proba`: by other priors than in training, by costs, or not at all.
+        """Decide by `predict_proba`, optionally with other priors than in training, costs, or rejection.
 
         Parameters
         ----------
@@ -360,16 +360,16 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
             only the columns `support_` are read.
         prior : dict or array-like of shape (n_classes,), default=None
-            Probabilities of the classes where decisions are made, by class or in the order of `classes_`; they sum
-            to 1. None: `class_prior_`.
+            Probabilities of the classes for the rows of `X`, by class or in the order of `classes_`; they sum to 1.
+            None: `class_prior_`.
         costs : array-like of shape (n_classes, n_classes), default=None
-            Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, in the order
-            of `classes_`; a data frame is put into it by its index and columns. The decision of the least
-            expected cost is taken. None: the most probable class is.
+            Costs, zero or positive, of each decision (columns) for each true class (rows), in the order of `classes_`.
+            A data frame is sorted by its index and columns. The decision has the least expected cost. None: it is
+            the most probable class.
         reject : float, default=None
-            Without `costs`: rows are rejected whose decision is less probable than that; in (0, 1).
+            Without `costs`: rows are rejected if their decision is less probable than this number in (0, 1).
         reject_cost : float, default=None
-            With `costs`: what rejecting a row costs; rows are rejected whose least expected cost is higher.
+            With `costs`: the cost of rejecting a row; rows are rejected if their least expected cost is higher.
 
         Returns
         -------
@@ -384,11 +384,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     def predict_proba(self, X: ArrayLike, prior: Any = None) -> Float:
         """Predict class probabilities; with ``probability=True`` only.
 
-        They are those of sigmoids of the functions [1]_, of several classes coupled [2]_, and may disagree with
-        `predict` where they are close. The sigmoids are fitted to held-out rows of a 5-fold cross-validation. For
-        fewer than 5 rows of a class they are fitted to the training rows and agree with `predict` for two classes. If
-        cross-validation does not tell the classes apart, they are the class frequencies. `fit` warns of both, and
-        ``report_["functions"]`` says it of each function under ``probabilities``.
+        They are sigmoids of the functions [1]_, coupled for more than two classes [2]_, and may disagree with
+        `predict` if classes have similar probabilities. The sigmoids are fitted to held-out rows of a 5-fold
+        cross-validation. For fewer than 5 rows of a class they are fitted to the training rows and agree with `predict`
+        for two classes. If cross-validation does not separate the classes, they are the class frequencies. `fit` warns of both, and
+        ``report_["functions"]`` has the source for each function under ``probabilities``.
 
         Parameters
         ----------
@@ -396,7 +396,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
             the columns `support_` are read.
         prior : dict or array-like of shape (n_classes,), default=None
-            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            Probabilities of the classes for the rows of `X`, by class or in the order of `classes_`, instead of
             `class_prior_`; they sum to 1.
 
         Returns
@@ -423,7 +423,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         X : array-like of shape (n_samples, n_features)
             As in `predict_proba`.
         prior : dict or array-like of shape (n_classes,), default=None
-            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            Probabilities of the classes for the rows of `X`, by class or in the order of `classes_`, instead of
             `class_prior_`; they sum to 1.
 
         Returns
@@ -436,10 +436,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
 
 class SVC(SupportVectorClassifier):
-    """Support vector classification: the widest margin, errors at a cost.
+    """Support vector classification: the widest margin with a cost of errors.
 
-    Parameters, defaults and attributes are those of scikit-learn's SVC, and so are the results; the training is
-    parallel and faster. The boundary is an expansion in kernels at the training rows that are inside the margin or
+    Parameters, defaults, attributes and results are those of scikit-learn's SVC; the training is parallel and
+    faster. The boundary is an expansion in kernels at the training rows that are inside the margin or
     on it [1]_, found by sequential minimal optimisation [2]_. For probabilities that need no second training, fewer
     vectors and no `C`, see RVC.
 
@@ -452,7 +452,7 @@ class SVC(SupportVectorClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes in training, by sample weights alone: what probabilities take for priors.
+        Shares of the classes in training, by sample weights only, which are the priors of probabilities.
     class_weight_ : ndarray of shape (n_classes,)
         Factors of the cost of errors.
     probA_ : ndarray of shape (n_functions,)
@@ -461,16 +461,16 @@ class SVC(SupportVectorClassifier):
     probB_ : ndarray of shape (n_functions,)
         B of these sigmoids.
     n_iter_ : ndarray of shape (n_functions,)
-        Steps made for each function.
+        Number of steps for each function.
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors, those of the first class before those of the second;
-        of equal rows the first.
+        the first of equal rows.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), dtype=int32
-        How many there are of each class.
+        Number of support vectors of each class.
     dual_coef_ : ndarray or CSR matrix of shape (n_functions, n_support)
-        Weights of the support vectors, of two classes positive for the second; sparse if the vectors are.
+        Weights of the support vectors, for two classes positive for the second; sparse if the vectors are.
     coef_ : ndarray or CSR matrix of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
@@ -480,7 +480,7 @@ class SVC(SupportVectorClassifier):
     fit_status_ : int
         0 if the fit converged, else 1.
     report_ : dict
-        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        Report of the fit: ``status``, ``iterations``, ``functions`` (for each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
         ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
@@ -495,9 +495,9 @@ class SVC(SupportVectorClassifier):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
-    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
-    read, and results are of double precision.
+    Features are used unchanged: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not converted to dense rows; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Input may be in
+    single precision; results are in double precision.
 
     References
     ----------
@@ -548,10 +548,10 @@ class SVC(SupportVectorClassifier):
 
 
 class NuSVC(SupportVectorClassifier):
-    """Support vector classification with a share of errors in place of their cost.
+    """Support vector classification with a share of errors instead of their cost.
 
-    As SVC, but `nu` bounds from above the share of rows inside the margin or beyond it, and from below that of
-    support vectors [1]_.
+    Like SVC, but `nu` is an upper bound on the share of rows inside the margin or beyond it, and a lower bound on the
+    share of support vectors [1]_.
 
     Parameters
     ----------
@@ -562,7 +562,7 @@ class NuSVC(SupportVectorClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes in training, by sample weights alone: what probabilities take for priors.
+        Shares of the classes in training, by sample weights only, which are the priors of probabilities.
     class_weight_ : ndarray of shape (n_classes,)
         Factors of the cost of errors.
     probA_ : ndarray of shape (n_functions,)
@@ -571,16 +571,16 @@ class NuSVC(SupportVectorClassifier):
     probB_ : ndarray of shape (n_functions,)
         B of these sigmoids.
     n_iter_ : ndarray of shape (n_functions,)
-        Steps made for each function.
+        Number of steps for each function.
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors, those of the first class before those of the second;
-        of equal rows the first.
+        the first of equal rows.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), dtype=int32
-        How many there are of each class.
+        Number of support vectors of each class.
     dual_coef_ : ndarray or CSR matrix of shape (n_functions, n_support)
-        Weights of the support vectors, of two classes positive for the second; sparse if the vectors are.
+        Weights of the support vectors, for two classes positive for the second; sparse if the vectors are.
     coef_ : ndarray or CSR matrix of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
@@ -590,7 +590,7 @@ class NuSVC(SupportVectorClassifier):
     fit_status_ : int
         0 if the fit converged, else 1.
     report_ : dict
-        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        Report of the fit: ``status``, ``iterations``, ``functions`` (for each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound, and
         ``no_margin`` if `nu` leaves none), ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
@@ -604,9 +604,9 @@ class NuSVC(SupportVectorClassifier):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
-    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
-    read, and results are of double precision.
+    Features are used unchanged: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not converted to dense rows; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Input may be in
+    single precision; results are in double precision.
 
     References
     ----------
@@ -656,10 +656,10 @@ class NuSVC(SupportVectorClassifier):
 
 
 class SVR(SupportVectorRegressor):
-    """Support vector regression: as flat a function as the tube allows, errors beyond it at a cost.
+    """Support vector regression: the flattest function for a tube, with a cost of errors beyond it.
 
-    Parameters, defaults and attributes are those of scikit-learn's SVR, and so are the results; the training is
-    parallel and faster [1]_. For error bars, fewer vectors and no `C` or `epsilon`, see RVR.
+    Parameters, defaults, attributes and results are those of scikit-learn's SVR; the training is parallel and
+    faster [1]_. For error bars, fewer vectors and no `C` or `epsilon`, see RVR.
 
     Parameters
     ----------
@@ -668,11 +668,11 @@ class SVR(SupportVectorRegressor):
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Training rows (0-based) that are support vectors; of equal rows the first.
+        Training rows (0-based) that are support vectors; the first of equal rows.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (1,), dtype=int32
-        How many there are.
+        Number of support vectors.
     dual_coef_ : ndarray or CSR matrix of shape (1, n_support)
         Weights of the support vectors; sparse if the vectors are.
     coef_ : ndarray or CSR matrix of shape (1, n_features)
@@ -684,9 +684,9 @@ class SVR(SupportVectorRegressor):
     fit_status_ : int
         0 if the fit converged, else 1.
     n_iter_ : int
-        Steps made.
+        Number of steps.
     report_ : dict
-        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        Report of the fit: ``status``, ``iterations``, ``functions`` (for each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
         ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
@@ -701,9 +701,9 @@ class SVR(SupportVectorRegressor):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
-    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
-    read, and results are of double precision.
+    Features are used unchanged: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not converted to dense rows; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Input may be in
+    single precision; results are in double precision.
 
     References
     ----------
@@ -748,8 +748,8 @@ class SVR(SupportVectorRegressor):
 class NuSVR(SupportVectorRegressor):
     """Support vector regression with a share of errors that sets the width of the tube.
 
-    As SVR, but `nu` bounds from above the share of rows outside the tube, and from below that of support vectors
-    [1]_.
+    Like SVR, but `nu` is an upper bound on the share of rows outside the tube, and a lower bound on the share of
+    support vectors [1]_.
 
     Parameters
     ----------
@@ -758,11 +758,11 @@ class NuSVR(SupportVectorRegressor):
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Training rows (0-based) that are support vectors; of equal rows the first.
+        Training rows (0-based) that are support vectors; the first of equal rows.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (1,), dtype=int32
-        How many there are.
+        Number of support vectors.
     dual_coef_ : ndarray or CSR matrix of shape (1, n_support)
         Weights of the support vectors; sparse if the vectors are.
     coef_ : ndarray or CSR matrix of shape (1, n_features)
@@ -774,9 +774,9 @@ class NuSVR(SupportVectorRegressor):
     fit_status_ : int
         0 if the fit converged, else 1.
     n_iter_ : int
-        Steps made.
+        Number of steps.
     report_ : dict
-        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        Report of the fit: ``status``, ``iterations``, ``functions`` (for each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
         ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
@@ -790,9 +790,9 @@ class NuSVR(SupportVectorRegressor):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
-    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
-    read, and results are of double precision.
+    Features are used unchanged: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not converted to dense rows; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Input may be in
+    single precision; results are in double precision.
 
     References
     ----------
