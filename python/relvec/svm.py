@@ -387,8 +387,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         They are sigmoids of the functions [1]_, coupled for more than two classes [2]_, and may disagree with
         `predict` if classes have similar probabilities. The sigmoids are fitted to held-out rows of a 5-fold
         cross-validation. For fewer than 5 rows of a class they are fitted to the training rows and agree with `predict`
-        for two classes. If cross-validation does not separate the classes, they are the class frequencies. `fit` warns of both, and
-        ``report_["functions"]`` has the source for each function under ``probabilities``.
+        for two classes. If cross-validation does not separate the classes, they are the class frequencies. `fit` warns
+        of both, and ``report_["functions"]`` has the source for each function under ``probabilities``.
 
         Parameters
         ----------

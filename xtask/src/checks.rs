@@ -1,4 +1,4 @@
-//! The checks of a change, in parts: `cargo xtask test` runs those of CI and says how long each took.
+//! The checks of a change, in parts. `cargo xtask test` runs the parts of CI and prints the minutes of each.
 
 use std::fs;
 use std::process::Command;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::{Result, cargo, cross, doc, output_of, package, python, r, root, run, rustdoc};
 
-/// A part: its name, what it checks, and the function that does so.
+/// A part: its name, its description, and its function.
 type Part = (&'static str, &'static str, fn() -> Result);
 
-/// What CI checks. Together at most 20 minutes from a fresh clone on two cores.
+/// The parts that CI checks. Together they take at most 20 minutes from a fresh clone on two cores.
 pub const PARTS: &[Part] = &[
     ("style", "formatting, change log, minimum Rust version, clippy", style),
     ("rust", "tests of the crates, doctests, the README's commands; a few seconds of fuzzing", rust),
@@ -19,7 +19,7 @@ pub const PARTS: &[Part] = &[
     ("doc", "documentation of both languages, its examples", doc),
 ];
 
-/// Parts that CI runs as jobs of their own.
+/// Parts that CI runs as separate jobs.
 pub const FURTHER: &[Part] = &[
     ("slow", "tests of half a minute and more", slow),
     ("browser", "the site in Chromium, on a wide screen and on a phone", browser),
@@ -34,13 +34,13 @@ pub const FURTHER: &[Part] = &[
 pub const TABLES: &str = "test tables FOLDER";
 pub const TABLES_HELP: &str = "tests on real tables that are not in the repository";
 
-/// Modules of the tests that need tables or compilers for other processors, and what is a test in form only: it writes a corpus. All
-/// other tests that are ignored are slow.
+/// Modules of tests that need tables or compilers for other processors, and a test that only writes a corpus. All other
+/// ignored tests are slow.
 const TESTS_ON_TABLES: &str = "real_tables::";
 pub const TESTS_ON_PROCESSORS: &str = "on_processors::";
 const WRITES_A_CORPUS: &str = "the_corpus_is_written";
 
-/// Runs the parts that are named, or all that CI runs, one after the other until one fails.
+/// Runs the named parts, or all parts of CI, one after the other until one fails.
 pub fn test(names: &[&str]) -> Result {
     if let ["tables", folder] = names {
         return tables(folder);
@@ -85,12 +85,12 @@ fn style() -> Result {
 
 pub fn lint() -> Result {
     cargo("clippy --workspace --all-targets -- -D warnings")?;
-    // A name that only the standard library has is found without it.
+    // Without the standard library, names that exist only there are found.
     cargo("clippy -p relvec-predict --no-default-features --all-targets -- -D warnings")
 }
 
 fn rust() -> Result {
-    // The extension module has no tests in Rust, and would be compiled once more for the package.
+    // The extension module has no Rust tests, and would be compiled again for the package.
     cargo("test --workspace --exclude relvec-python --no-fail-fast")
 }
 
@@ -112,7 +112,7 @@ fn tables(folder: &str) -> Result {
     run(command.env("RELVEC_DATA", folder))
 }
 
-/// The fuzz targets, each for so many seconds.
+/// Runs each fuzz target for the given seconds.
 pub fn fuzz(arguments: &[&str]) -> Result {
     let seconds = match arguments {
         [] => "60",
@@ -124,7 +124,7 @@ pub fn fuzz(arguments: &[&str]) -> Result {
     run(command.env("RELVEC_FUZZ_SECONDS", seconds))
 }
 
-/// CHANGELOG.md must have a section for what is not released yet.
+/// Checks that CHANGELOG.md has a section for unreleased changes.
 fn change_log() -> Result {
     let text = fs::read_to_string(root().join("CHANGELOG.md")).map_err(|e| format!("CHANGELOG.md: {e}"))?;
     if text.lines().any(|l| l.trim() == "## [Unreleased]") {
@@ -133,12 +133,12 @@ fn change_log() -> Result {
     Err("CHANGELOG.md has no section `## [Unreleased]`".into())
 }
 
-/// `rust-version` of the workspace must be at least that of every package it is built from. That
-/// our own code asks for no more is clippy's affair (`incompatible_msrv`).
+/// Checks that `rust-version` of the workspace is at least that of every dependency. Clippy checks our own code
+/// (`incompatible_msrv`).
 fn minimum_rust_version() -> Result {
     let rustc = output_of(Command::new("rustc").arg("-vV"))?;
     let host = rustc.lines().find_map(|l| l.strip_prefix("host: ")).ok_or("`rustc -vV` names no host")?;
-    // For this platform alone: what others need has not been downloaded.
+    // Only for this platform, since dependencies of other platforms have not been downloaded.
     let metadata = output_of(Command::new("cargo").args(["metadata", "--format-version", "1", "--filter-platform", host]))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("`cargo metadata`: {e}"))?;
     let packages = metadata["packages"].as_array().ok_or("`cargo metadata` lists no packages")?;
@@ -155,7 +155,7 @@ fn minimum_rust_version() -> Result {
     Err(format!("rust-version in Cargo.toml is older than that of\n    {}", newer.join("\n    ")))
 }
 
-/// `1.89` or `1.89.1` as numbers that compare.
+/// Returns the numbers of a version such as `1.89` or `1.89.1`, for comparison.
 fn version(text: &str) -> Option<[u32; 3]> {
     let mut numbers = [0; 3];
     for (number, part) in numbers.iter_mut().zip(text.split('.')) {

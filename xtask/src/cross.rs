@@ -1,4 +1,4 @@
-//! What runs on other processors: `cargo xtask test cross`.
+//! Tests on other processors: `cargo xtask test cross`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::checks::TESTS_ON_PROCESSORS;
 use crate::{Result, cargo, output_of, root, run};
 
-/// Programs that are needed, and packages of Debian that bring them.
+/// Required programs, with the Debian packages that contain them.
 const PROGRAMS: &[(&str, &str)] = &[
     ("avr-gcc", "gcc-avr avr-libc"),
     ("arm-none-eabi-gcc", "gcc-arm-none-eabi libnewlib-arm-none-eabi"),
@@ -15,11 +15,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("simavr", "simavr"),
 ];
 
-/// Targets of Rust: a Cortex-M4 without an operating system, where programs run, and browsers, where they are compiled.
+/// Rust targets: a Cortex-M4 without an operating system, on which programs run, and browsers, for which they are
+/// compiled.
 const CORTEX: &str = "thumbv7em-none-eabihf";
 const BROWSER: &str = "wasm32-unknown-unknown";
 
-/// The program that predicts with model files, its parts in C, and where it is built.
+/// The program that predicts with model files, its parts in C, and its build folder.
 const EXAMPLE: &str = "crates/relvec-predict/examples/microcontroller";
 const BUILT: &str = "target/cross";
 const COMPILER_OF_CORTEX: &str = "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 --specs=rdimon.specs \
@@ -29,12 +30,12 @@ const BOARD: &str = "qemu-system-arm -M mps2-an386 -nographic -monitor none -ser
 /// Models of every kind.
 const MODELS: &str = "crates/relvec/tests/pinned";
 
-/// Largest difference of predictions, relative to the largest of a row: functions of libm and of the system differ in the last digit,
-/// and weights of both signs cancel.
+/// Largest difference of predictions, relative to the largest of a row. Functions of libm and of the system differ in
+/// the last digit, and weights of both signs cancel.
 const TOLERANCE: f64 = 1e-13;
 
-/// Exported headers on emulated processors; predictions without the standard library there and on this machine, compared with those
-/// of the crate as it is.
+/// Tests exported headers on emulated processors, and predictions without the standard library there and on this
+/// computer. The predictions are compared with those of the usual build.
 pub fn check() -> Result {
     installed()?;
     cargo(&format!("test -p relvec-export --test c -- --ignored {TESTS_ON_PROCESSORS}"))?;
@@ -49,7 +50,7 @@ pub fn check() -> Result {
     ];
     run(Command::new("arm-none-eabi-size").arg(&cortex))?;
     let expected = output_of(Command::new(&with).args(&models))?;
-    // The C library of the board takes few arguments at once.
+    // The C library of the board accepts only few arguments.
     let on_board = |model: &String| {
         let files = format!("enable=on,target=native,arg=cortex,arg={model}");
         output_of(command(BOARD).arg(files).arg("-kernel").arg(&cortex))
@@ -60,7 +61,7 @@ pub fn check() -> Result {
     Ok(())
 }
 
-/// All that is missing in one message.
+/// Returns an error that lists all missing programs and targets.
 fn installed() -> Result {
     let starts = |name: &str| Command::new(name).arg("--help").output().is_ok();
     let mut missing: Vec<String> = PROGRAMS
@@ -75,7 +76,7 @@ fn installed() -> Result {
     if missing.is_empty() { Ok(()) } else { Err(format!("not installed:\n    {}", missing.join("\n    "))) }
 }
 
-/// A command of words without spaces.
+/// Returns a command from words without spaces.
 fn command(words: &str) -> Command {
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().expect("the name of a program"));
@@ -83,7 +84,7 @@ fn command(words: &str) -> Command {
     command
 }
 
-/// Model files in the repository, ascending.
+/// Returns the model files in the repository, sorted.
 fn models() -> Result<Vec<String>> {
     let entries = fs::read_dir(root().join(MODELS)).map_err(|e| format!("{MODELS}: {e}"))?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -93,7 +94,7 @@ fn models() -> Result<Vec<String>> {
     if files.is_empty() { Err(format!("{MODELS}: no model files")) } else { Ok(files) }
 }
 
-/// Builds the program with options of cargo, for size, and links it by a compiler of C.
+/// Builds the program with options of cargo, optimised for size, and links it with a C compiler.
 fn built(name: &str, options: &str, compiler: &str, more: &[&str]) -> Result<PathBuf> {
     let build = format!("cargo build --release -p relvec-predict --example microcontroller --target-dir {BUILT} {options}");
     run(command(&build).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"))?;
@@ -107,7 +108,7 @@ fn built(name: &str, options: &str, compiler: &str, more: &[&str]) -> Result<Pat
     Ok(program)
 }
 
-/// The largest difference of two lists of predictions, relative to the largest number of a row.
+/// Returns the largest difference of two lists of predictions, relative to the largest number of a row.
 fn difference(expected: &str, found: &str) -> Result<f64> {
     let mut worst = 0.0f64;
     let (all, given) = (expected.lines().count(), found.lines().count());

@@ -1,4 +1,4 @@
-//! `cargo xtask VERB`: the one list of verbs. CI calls them and nothing else.
+//! `cargo xtask VERB`: the list of all verbs. CI calls only these.
 
 mod checks;
 mod cross;
@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 type Result<T = ()> = std::result::Result<T, String>;
 
-/// A verb: its name, what it runs, and the function that does so.
+/// A verb: its name, its description, and its function.
 type Verb = (&'static str, &'static str, fn() -> Result);
 
 const VERBS: &[Verb] = &[
@@ -126,12 +126,12 @@ fn cargo(arguments: &str) -> Result {
     run(Command::new("cargo").args(arguments.split_whitespace()))
 }
 
-/// Runs a command in the root of the workspace, or in the folder that it names.
+/// Runs a command in the root of the workspace, or in the folder set in the command.
 fn run(command: &mut Command) -> Result {
     output_of(command.stdout(Stdio::inherit())).map(|_| ())
 }
 
-/// What a command prints that runs in the root of the workspace, or in the folder that it names.
+/// Runs a command in the root of the workspace, or in the folder set in the command, and returns its output.
 fn output_of(command: &mut Command) -> Result<String> {
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(|w| w.to_string_lossy()).collect();
     let line = words.join(" ");

@@ -1,4 +1,4 @@
-//! What is published, as those who install it get it: `cargo xtask test package`.
+//! Tests the published packages as they are installed: `cargo xtask test package`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use crate::{Result, cargo, pages, root};
 /// Programs that check packages and files of the repository.
 const TOOLS: Venv = Venv { folder: "target/venv-package", tools: &["check-jsonschema>=0.30", "maturin>=1.9.4,<2", "twine>=6.1"] };
 
-/// Environments with nothing in them, for the wheel and for the source distribution.
+/// Empty environments for the wheel and for the source distribution.
 const WHEEL: Venv = Venv { folder: "target/venv-wheel", tools: &[] };
 const SOURCE: Venv = Venv { folder: "target/venv-source", tools: &[] };
 
-/// Where wheel and source distribution are built.
+/// Build folder of wheel and source distribution.
 const BUILT: &str = "target/package-python";
 
-/// Forms and settings that other services read, and the schemas that they follow.
+/// Forms and settings for other services, with their schemas.
 const FORMS: &[(&str, &str)] = &[
     (".github/workflows", "vendor.github-workflows"),
     (".github/ISSUE_TEMPLATE", "vendor.github-issue-forms"),
@@ -34,17 +34,17 @@ pub fn check() -> Result {
         TOOLS.tool("check-jsonschema", &[&["--builtin-schema", schema], files.as_slice()].concat())?;
     }
     python()?;
-    // Files that are not committed would be published as well; a release is made from a clean checkout (docs/releasing.md).
+    // Uncommitted files would also be published; a release is made from a clean checkout (docs/releasing.md).
     cargo("publish --workspace --dry-run --locked --allow-dirty")
 }
 
-/// Builds the wheel and the source distribution; installs each into an empty environment and tries it there.
+/// Builds the wheel and the source distribution, installs each into an empty environment and tests it there.
 fn python() -> Result {
     let folder = root().join(BUILT);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    // With the profile of the tests: what is compiled for them is not compiled once more.
+    // With the profile of the tests, so that code is not compiled again.
     TOOLS.tool("maturin", &["build", "--quiet", "--locked", "--profile", "dev", "--strip", "--out", BUILT])?;
     TOOLS.tool("maturin", &["sdist", "--out", BUILT])?;
     let (wheel, source) = (built(".whl")?, built(".tar.gz")?);
@@ -64,7 +64,7 @@ fn python() -> Result {
     SOURCE.python(&["python/tests/smoke.py"])
 }
 
-/// The only file of a kind that has been built.
+/// Returns the only built file with an ending.
 fn built(ending: &str) -> Result<String> {
     let files: Vec<String> = files_of(BUILT)?.into_iter().filter(|name| name.ends_with(ending)).collect();
     match files.as_slice() {
@@ -73,7 +73,7 @@ fn built(ending: &str) -> Result<String> {
     }
 }
 
-/// A file, or the files of a folder but `config.yml`, which has a schema of its own.
+/// Returns a file, or the files of a folder except `config.yml`, which has its own schema.
 fn files_of(place: &str) -> Result<Vec<String>> {
     let path = root().join(place);
     if path.is_file() {

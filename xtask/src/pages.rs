@@ -1,10 +1,10 @@
-//! Pages of the packages, and the address of the repository that they name.
+//! Pages of the packages, and the address of the repository in them.
 
 use std::fs;
 
 use crate::{Result, root};
 
-/// The pages that package indices show. A page of a Python package resolves no relative links.
+/// Pages that package indices show. Relative links of a Python package's page do not work.
 const PAGES: &[&str] = &[
     "crates/relvec/README.md",
     "crates/relvec-predict/README.md",
@@ -16,8 +16,8 @@ const PAGES: &[&str] = &[
 /// Other files that name the repository or the version.
 const NAMING: &[&str] = &["pyproject.toml", "CITATION.cff", "SECURITY.md", ".github/ISSUE_TEMPLATE/config.yml"];
 
-/// Every link of a page is absolute; those into the repository lead to files that exist; all files name one repository, and
-/// CITATION.cff the version of Cargo.toml.
+/// Checks that every link of a page is absolute, that links into the repository lead to existing files, that all files
+/// name one repository, and that CITATION.cff has the version of Cargo.toml.
 pub fn check() -> Result {
     let manifest = read("Cargo.toml")?;
     let repository = value(&manifest, "repository = ").ok_or("Cargo.toml names no repository")?;
@@ -38,7 +38,7 @@ pub fn check() -> Result {
     if problems.is_empty() { Ok(()) } else { Err(format!("the pages of the packages\n    {}", problems.join("\n    "))) }
 }
 
-/// What is wrong with a link of a page, if anything is.
+/// Returns the problem of a link of a page, if there is one.
 fn problem_of(link: &str, repository: &str) -> Option<String> {
     if !link.starts_with("https://") {
         return Some(format!("`{link}` is not an absolute link"));
@@ -48,12 +48,12 @@ fn problem_of(link: &str, repository: &str) -> Option<String> {
     (!root().join(file).is_file()).then(|| format!("`{link}` leads to no file of the repository"))
 }
 
-/// Targets of links and images.
+/// Returns the targets of links and images.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// Addresses of repositories, of the form `https://github.com/OWNER/NAME`.
+/// Returns addresses of repositories, of the form `https://github.com/OWNER/NAME`.
 fn addresses(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("https://github.com/").map(|(start, _)| {
         let rest = &text[start..];
@@ -61,7 +61,7 @@ fn addresses(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What follows a key at the start of a line, without quotation marks.
+/// Returns the text after a key at the start of a line, without quotation marks.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().trim_matches('"'))
 }

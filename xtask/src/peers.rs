@@ -1,4 +1,4 @@
-//! Benchmarks beside other packages, in a virtual environment of their own.
+//! Benchmarks with other packages, in a separate virtual environment.
 
 use std::fs;
 
@@ -6,20 +6,20 @@ use crate::venv::Venv;
 use crate::{Result, root};
 
 const VENV: Venv = Venv { folder: "target/peers/venv", tools: &["maturin>=1.9.4,<2"] };
-/// The packages, one pinned version a line.
+/// List of the packages, one pinned version per line.
 const PEERS: &str = "python/benchmarks/peers.txt";
 
-/// Times, memory and errors beside other packages.
+/// Measures times, memory and errors in comparison with other packages.
 pub fn bench(arguments: &[&str]) -> Result {
     run("python/benchmarks/peers.py", arguments)
 }
 
-/// Errors and losses of more than two classes.
+/// Measures errors and losses for more than two classes.
 pub fn bench_classes(arguments: &[&str]) -> Result {
     run("python/benchmarks/several_classes.py", arguments)
 }
 
-/// Installs the peers that can be installed and relvec in release, and hands the arguments on.
+/// Installs the other packages if possible, and relvec in release mode, and passes the arguments on.
 fn run(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;
     let peers = fs::read_to_string(root().join(PEERS)).map_err(|e| format!("{PEERS}: {e}"))?;

@@ -17,7 +17,7 @@ pub fn format() -> Result {
     VENV.tool("ruff", &["format", "python"])
 }
 
-/// Style and types, the package, its tests.
+/// Checks style and types, and builds and tests the package.
 pub fn check() -> Result {
     VENV.ready()?;
     VENV.tool("ruff", &["format", "--check", "python"])?;
@@ -27,25 +27,25 @@ pub fn check() -> Result {
     pytest("not slow and not browser and not recipes")
 }
 
-/// Tests that are marked as slow.
+/// Runs tests that are marked as slow.
 pub fn check_slow() -> Result {
     install()?;
     pytest("slow")
 }
 
-/// scikit-learn's own tests, with the support vector machines of this package in place of its own.
+/// Runs scikit-learn's own tests with the support vector machines of this package.
 pub fn check_sklearn_svm() -> Result {
     install()?;
     VENV.python(&["python/tests/sklearn_svm.py"])
 }
 
-/// Tests with or without a mark, in a process for each processor: most have small problems, which leave the others idle.
+/// Runs tests by their marks, in a process for each processor, since most have small problems that do not use several.
 fn pytest(marks: &str) -> Result {
     let processes = std::thread::available_parallelism().map_or(1, usize::from).to_string();
     VENV.python(&["-m", "pytest", "-n", &processes, "-m", marks, "--ignore", ENGINES])
 }
 
-/// Fits on engines, one process for each: an engine starts processes of its own, and stays as it is started.
+/// Tests fits on engines, in a process for each engine, since an engine starts own processes and keeps its settings.
 pub fn check_engines() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,dask,spark,ray]")?;
@@ -57,7 +57,7 @@ pub fn check_engines() -> Result {
     })
 }
 
-/// Peak memory of fits, and of streaming.
+/// Measures the peak memory of fits and of streaming.
 pub fn bench() -> Result {
     install()?;
     VENV.python(&["python/benchmarks/memory.py"])?;
@@ -67,22 +67,22 @@ pub fn bench() -> Result {
     VENV.python(&[&streaming[..], &["--classes", "--landmarks", "100", "--formats", "npy"]].concat())
 }
 
-/// Learned kernels and centres on real tables.
+/// Measures learned kernels and centres on real tables.
 pub fn bench_scale(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/scale.py", arguments)
 }
 
-/// Support vector machines beside LIBSVM.
+/// Compares support vector machines with LIBSVM.
 pub fn bench_svm(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/libsvm.py", arguments)
 }
 
-/// Support vector machines on sparse rows beside scikit-learn.
+/// Compares support vector machines on sparse rows with scikit-learn.
 pub fn bench_sparse(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/sparse_rows.py", arguments)
 }
 
-/// Exported models: agreement with relvec, and sizes on processors.
+/// Measures exported models: agreement with relvec, and sizes on processors.
 pub fn bench_exports() -> Result {
     VENV.ready()?;
     VENV.install_package("release", "target/scale/wheels", "[test]")?;
@@ -90,7 +90,7 @@ pub fn bench_exports() -> Result {
     VENV.python(&["python/benchmarks/exported.py"])
 }
 
-/// Class probabilities, moderated and not, beside scikit-learn's.
+/// Compares class probabilities, moderated and not, with those of scikit-learn.
 pub fn bench_uncertainty(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/uncertainty.py", arguments)
 }
@@ -99,24 +99,24 @@ pub fn bench_calibration(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/calibration.py", arguments)
 }
 
-/// Fits without settings beside a dense process and other learners.
+/// Compares fits without settings with a dense process and other learners.
 pub fn bench_defaults(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/defaults.py", arguments)
 }
 
-/// Fits on Dask, Spark and Ray beside one process.
+/// Compares fits on Dask, Spark and Ray with one process.
 pub fn bench_engines(arguments: &[&str]) -> Result {
     VENV.ready()?;
     VENV.install_package("release", "target/scale/wheels", "[test,dask,spark,ray]")?;
     VENV.python(&[&["python/benchmarks/engines.py"], arguments].concat())
 }
 
-/// What each constant and part of the search buys.
+/// Measures the effect of each constant and part of the search.
 pub fn ablate(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/ablate.py", arguments)
 }
 
-/// A program with the package as it is released.
+/// Runs a program with the package in release mode.
 fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;
     VENV.install_package("release", "target/scale/wheels", "[test]")?;
@@ -131,19 +131,19 @@ pub fn doc() -> Result {
     site()
 }
 
-/// Folders that the build of the site fills.
+/// Folders that the build of the site writes.
 const MADE: &[&str] =
     &["docs/python/documents", "docs/python/examples", "docs/python/generated", "docs/python/tutorials/python", SITE];
 
 /// The site: one folder of static files, with the pages of rustdoc in it.
 const SITE: &str = "target/site";
 
-/// The npm package that predicts with ONNX in a browser, what the site takes of it, and the folder of static files that it is put in.
+/// The npm package that predicts with ONNX in a browser, its files used by the site, and their folder.
 const ONNX_IN_BROWSERS: &str = "onnxruntime-web@1.30.0";
 const PARTS_IN_BROWSERS: &[&str] = &["package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"];
 const STATIC_FILES: &str = "target/onnxruntime-web";
 
-/// Downloads onnxruntime-web. The folder of static files is there only if it is complete.
+/// Downloads onnxruntime-web. The folder of static files exists only if it is complete.
 pub fn vendor() -> Result {
     let [packed, folder] = ["target/npm", STATIC_FILES].map(|folder| root().join(folder));
     let fail = |e: std::io::Error| format!("{}: {e}", packed.display());
@@ -160,9 +160,9 @@ pub fn vendor() -> Result {
     fs::rename(packed.join("static"), folder).map_err(fail)
 }
 
-/// Builds the site; warnings are errors. The pages of rustdoc are there already.
+/// Builds the site, with warnings as errors. The pages of rustdoc must exist.
 fn site() -> Result {
-    // A page made of an example that is gone would stay.
+    // Pages of removed examples must not remain.
     for made in MADE {
         let folder = root().join(made);
         if folder.exists() {
@@ -174,7 +174,7 @@ fn site() -> Result {
     VENV.python(&["-c", copy, "target/doc", &format!("{SITE}/rust")])
 }
 
-/// The site in a browser.
+/// Tests the site in a browser.
 pub fn check_browser() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,docs,browser]")?;
@@ -187,14 +187,14 @@ pub fn check_browser() -> Result {
     VENV.python(&["-m", "pytest", "-m", "browser", "python/tests/browser"])
 }
 
-/// Recipes of the documentation that need large programs.
+/// Tests recipes of the documentation that need large programs.
 pub fn check_recipes() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,recipes]")?;
     VENV.python(&["-m", "pytest", "-m", "recipes", "--ignore", ENGINES])
 }
 
-/// Installs what is compiled for the Rust tests.
+/// Installs the package with the profile of the Rust tests.
 fn install() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,docs]")

@@ -1,4 +1,4 @@
-//! The R package, as R publishes packages: `cargo xtask test r`.
+//! Tests the R package as R publishes packages: `cargo xtask test r`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::{Result, output_of, root, run};
 
-/// Where the package is put together and checked.
+/// Folder in which the package is assembled and checked.
 const FOLDER: &str = "target/r-package";
 
-/// Folders and files of the repository that go into the package, and where to.
+/// Folders and files of the repository in the package, with their places there.
 const PARTS: &[(&str, &str)] = &[
     ("r/", ""),
     ("Cargo.toml", "src/core/Cargo.toml"),
@@ -24,7 +24,8 @@ const PARTS: &[(&str, &str)] = &[
     ("crates/relvec/tests/pinned/", "tests/testthat/pinned/"),
 ];
 
-/// Builds the source package and runs `R CMD check`; errors and warnings are failures. Without R nothing is checked.
+/// Builds the source package and runs `R CMD check`, with errors and warnings as failures. Without R nothing is
+/// checked.
 pub fn check() -> Result {
     if Command::new("R").arg("--version").output().is_err() {
         println!(
@@ -44,13 +45,13 @@ pub fn check() -> Result {
     }
 }
 
-/// Copies the package and the crates that it is built from into one folder; returns the name of the package that is built of it.
+/// Copies the package and its crates into one folder. Returns the name of the built package.
 fn put_together() -> Result<String> {
     let folder = root().join(FOLDER);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    // Not what builds have left there.
+    // Files left by builds are not copied.
     let mut list = Command::new("git");
     list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).args(PARTS.iter().map(|(from, _)| from));
     for name in output_of(&mut list)?.lines() {
@@ -60,7 +61,7 @@ fn put_together() -> Result<String> {
             fs::create_dir_all(copy.parent().expect("a file is in a folder")).and_then(|()| fs::copy(root().join(name), &copy));
         copied.map_err(|e| format!("{name}: {e}"))?;
     }
-    // In the package the crates lie in a folder beside the Rust part.
+    // In the package the crates are in a folder beside the Rust part.
     change("src/rust/Cargo.toml", "../../../crates/relvec", "../core/crates/relvec")?;
     let version = env!("CARGO_PKG_VERSION");
     change("DESCRIPTION", &format!("\nVersion: {version}\n"), &format!("\nVersion: {version}\n"))?;
@@ -77,10 +78,10 @@ fn change(file: &str, from: &str, to: &str) -> Result {
     fs::write(&path, text.replacen(from, to, 1)).map_err(|e| format!("{file}: {e}"))
 }
 
-/// Runs a command of R where the package was put together.
+/// Runs a command of R in the folder of the package.
 fn r_cmd(arguments: &[&str]) -> Result {
     let mut command = Command::new("R");
     command.arg("CMD").args(arguments).current_dir(root().join(FOLDER));
-    // What does not depend on the place of the package is compiled once; packages that are only suggested may be missing.
+    // Dependencies are compiled once, in a common target folder. Suggested packages may be missing.
     run(command.env("CARGO_TARGET_DIR", root().join("target/r")).env("_R_CHECK_FORCE_SUGGESTS_", "false"))
 }

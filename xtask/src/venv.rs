@@ -1,4 +1,4 @@
-//! A virtual environment of Python: made when it is missing, and its programs.
+//! A Python virtual environment, created if missing, and its programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::{Result, output_of, root, run};
 /// Oldest Python that the package supports.
 const OLDEST: [u32; 2] = [3, 10];
 
-/// A virtual environment in a folder of the workspace, with the tools that it is made with.
+/// A virtual environment in a folder of the workspace, with its initial tools.
 pub struct Venv {
     pub folder: &'static str,
     pub tools: &'static [&'static str],
 }
 
 impl Venv {
-    /// Makes the environment if it is missing or another Python is in use.
+    /// Creates the environment if it is missing or another Python is in use.
     pub fn ready(&self) -> Result {
         let base = base_python()?;
         let version = output_of(Command::new(&base).args(["-c", "import sys; print(*sys.version_info[:3])"]))?;
@@ -33,7 +33,7 @@ impl Venv {
         fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
     }
 
-    /// Makes the environment with its tools and nothing else.
+    /// Creates the environment with only its tools.
     pub fn emptied(&self) -> Result {
         run(Command::new(base_python()?).args(["-m", "venv", "--clear"]).arg(self.path()))?;
         self.pip(&["--upgrade", "pip"])?;
@@ -45,7 +45,7 @@ impl Venv {
         self.python(&[&["-m", "pip", "install", "--quiet"], arguments].concat())
     }
 
-    /// Builds the wheel with a profile of cargo into a folder where only the newest is kept, and installs it with
+    /// Builds the wheel with a profile of cargo into a folder that keeps only the newest wheel, and installs it with
     /// some of its extras.
     pub fn install_package(&self, profile: &str, wheels: &str, extras: &str) -> Result {
         let folder = root().join(wheels);
@@ -56,7 +56,7 @@ impl Venv {
         let wheel = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?.flatten().map(|e| e.path()).next();
         let wheel = wheel.ok_or("maturin has built no wheel")?.to_string_lossy().into_owned();
         self.pip(&[&format!("{wheel}{extras}")])?;
-        // The same version is not installed again by itself.
+        // pip would not reinstall an equal version.
         self.pip(&["--no-deps", "--force-reinstall", &wheel])
     }
 
@@ -76,7 +76,7 @@ impl Venv {
     }
 
     fn command(&self, name: &str, arguments: &[&str]) -> Command {
-        // What the caller's own environment sets must not reach into ours.
+        // Settings of the caller's environment must not affect ours.
         let mut command = Command::new(self.program(name));
         command
             .args(arguments)
@@ -97,7 +97,7 @@ impl Venv {
     }
 }
 
-/// `PYTHON`, or the first of the usual names that starts.
+/// Returns `PYTHON`, or the first usual name of Python that starts.
 fn base_python() -> Result<String> {
     if let Ok(name) = std::env::var("PYTHON") {
         return Ok(name);
