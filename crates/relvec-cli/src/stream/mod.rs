@@ -259,7 +259,8 @@ fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
     format!("time_limit = {limit} s ended the reading of the table: the model is fitted to {rows} only{more}")
 }
 
-/// Returns the number of rows to choose landmarks from. A table of unknown length is limited to the rows read so far.
+/// Returns the number of rows to choose landmarks from. If the length of the table is unknown, its rows are counted up to
+/// this number.
 fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     let most = match job.rvm.dictionary {
         _ if job.rvm.has_process_in_blocks() && has_given(job) => SAMPLE,

@@ -137,8 +137,8 @@ fn take_declared(head: &mut Vec<u8>) -> Option<u8> {
     Some(separator)
 }
 
-/// True if spaces separate the cells: the first two lines contain no other separator, and the same number of words, at
-/// least two.
+/// True if spaces separate the cells: the header contains no other separator, and the first two lines have the same
+/// number of words, at least two.
 fn has_spaces(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
