@@ -464,7 +464,7 @@ class SVC(SupportVectorClassifier):
         Number of steps for each function.
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors, those of the first class before those of the second;
-        the first of equal rows.
+        of equal rows only the first is listed.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), dtype=int32
@@ -574,7 +574,7 @@ class NuSVC(SupportVectorClassifier):
         Number of steps for each function.
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors, those of the first class before those of the second;
-        the first of equal rows.
+        of equal rows only the first is listed.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), dtype=int32
@@ -668,7 +668,7 @@ class SVR(SupportVectorRegressor):
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Training rows (0-based) that are support vectors; the first of equal rows.
+        Training rows (0-based) that are support vectors; of equal rows only the first.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (1,), dtype=int32
@@ -758,7 +758,7 @@ class NuSVR(SupportVectorRegressor):
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Training rows (0-based) that are support vectors; the first of equal rows.
+        Training rows (0-based) that are support vectors; of equal rows only the first.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
         The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (1,), dtype=int32

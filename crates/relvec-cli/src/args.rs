@@ -595,9 +595,9 @@ pub(crate) struct ScoreArgs {
     pub model: PathBuf,
     /// The table with true values or classes
     pub data: PathBuf,
-    /// Name the column with the true values [default: as in fit]
+    /// Name the target column [default: as in fit]
     ///
-    /// Or with the true classes. By default the column has the name of the target that the model was trained for.
+    /// It contains the true values or classes. By default it has the name of the target that the model was trained for.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// Set the probability of the intervals [default: 0.95]
@@ -665,10 +665,10 @@ pub(crate) struct ReportArgs {
     /// Write the page to this file
     #[arg(short, long, value_name = "OUT.html")]
     pub output: PathBuf,
-    /// Name the column with the true values [default: as in fit]
+    /// Name the target column [default: as in fit]
     ///
-    /// Or with the true classes. By default the column has the name of the target that the model was trained for. For a
-    /// model of several targets the page reports on all targets, or with this option on one of them.
+    /// It contains the true values or classes. By default it has the name of the target that the model was trained for.
+    /// For a model of several targets the page reports on all targets, or with this option on one of them.
     #[arg(long, value_name = "NAME", requires = "data")]
     pub target: Option<String>,
     /// Name the column with the exposure of each count [default: 1]
