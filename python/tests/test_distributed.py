@@ -115,7 +115,7 @@ def test_callback_and_errors_of_the_rows_arrive():
         def map_reduce(self, query):
             return b"something"
 
-    with pytest.raises(ValueError, match="no answer of relvec"):
+    with pytest.raises(ValueError, match="not a valid relvec answer"):
         fit(RVR(), Wrong(X, y), sample=500)
 
 

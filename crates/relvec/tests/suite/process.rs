@@ -541,7 +541,7 @@ fn what_has_no_process_is_refused_by_name() {
     };
     refused(&Rvm { kernel: Sigmoid::default().into(), ..rvm.clone() }, "kernel = sigmoid: ");
     refused(&Rvm { kernel: Poly { coef0: -1.0, ..Poly::default() }.into(), ..rvm.clone() }, "kernel = poly: ");
-    refused(&Rvm { kernel: LinearSpline {}.into(), ..rvm.clone() }, "kernel = linear_spline at negative features: ");
+    refused(&Rvm { kernel: LinearSpline {}.into(), ..rvm.clone() }, "kernel = linear_spline with negative features: ");
     refused(&Rvm { basis: Basis::Given, ..rvm.clone() }, "basis = given: ");
     refused(&Rvm { variance: Some(Variance::Healed), ..rvm.clone() }, "variance = healed: ");
     refused(&Rvm { keep_rows: Some(3), ..rvm.clone() }, "keep_rows: ");

@@ -1,24 +1,24 @@
-//! All rows of a fit, in memory or elsewhere, as sums over them see them.
+//! Sums over all rows of a fit, which are in memory or answer queries.
 
 use super::merged_rows::DistinctRows;
 use super::query::pass::Pass;
-use super::query::sums::{At, PartSums};
+use super::query::sums::{PartSums, SumsRequest};
 use crate::error::{Error, Result};
 use crate::report::Interrupt;
 
-/// Who holds the rows.
+/// Where the rows are.
 pub(in crate::rvm) enum AllRows<'a> {
     Held(&'a DistinctRows),
-    /// Somebody who answers queries.
+    /// Rows of a source that answers queries.
     Asked(&'a Pass<'a>),
 }
 
 impl AllRows<'_> {
-    /// The sums over all rows; `None` once it is too late for them.
+    /// Returns the sums over all rows; `None` if the deadline has passed.
     ///
     /// # Errors
-    /// An interrupt by hand; whatever those who are asked report.
-    pub fn sums(&self, at: &At, interrupt: &Interrupt) -> Result<Option<PartSums>> {
+    /// Returns [`Error::Interrupted`] if the fit was stopped by hand, and the errors of the source.
+    pub fn sums(&self, at: &SumsRequest, interrupt: &Interrupt) -> Result<Option<PartSums>> {
         let found = match self {
             AllRows::Held(rows) => {
                 let mut sums = PartSums::new(at, rows.t.ncols());

@@ -1,7 +1,8 @@
-//! A Gaussian process on centres with FITC's diagonal: its log evidence, the exact gradient, and the posterior of the weights.
+//! A Gaussian process on centres with FITC's diagonal, (M72): its log evidence, the exact gradient, and the posterior
+//! of the weights (Snelson & Ghahramani 2006).
 //!
-//! (M72), Snelson & Ghahramani (2006). Everything is in units of the noise variance s2 of an output, rho = a / s2 being shared by the
-//! outputs. With whitened features phi_n of n rows, what they leave d_n = k(x, x) - |phi_n|^2, and the noise s2 / c_n,
+//! Variances are relative to the noise variance s2 of an output. The outputs share rho = a / s2. With whitened features
+//! phi_n of n rows, residual variances d_n = k(x, x) - |phi_n|^2, and noise variances s2 / c_n,
 //!
 //! ```text
 //! lambda_n = rho d_n + 1 / c_n      F = [1 Phi]      A = F' inv(Lambda) F + diag(0, 1 / rho)
@@ -11,9 +12,9 @@
 //! d log p / d log rho = -1/2 [n - 1 - sum P_nn / c_n] + 1/2 [quad - sum alpha_n^2 / c_n] / s2
 //! ```
 //!
-//! with P = inv(S) less its projection on the constant, S = rho (Phi Phi' + D) + diag(1 / c), whose flat prior has been integrated
-//! out; without a constant n - 1 is n and F is Phi. quad is a sum of squares that is least at m, so that the rounding of m enters it
-//! squared. The rest is [`DistinctRows::rest`].
+//! with S = rho (Phi Phi' + D) + diag(1 / c) and P = inv(S) minus its projection on the constant, whose flat prior has
+//! been integrated out. Without a constant, n - 1 is n and F is Phi. quad is a sum of squares that is least at m, so
+//! that rounding errors of m have a second-order effect on it. The rest is [`DistinctRows::rest`].
 
 use std::f64::consts::PI;
 
@@ -23,43 +24,43 @@ use super::merged_rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 
-/// Rows, and the features of the centres there.
+/// The rows, and the features of the centres at these rows.
 pub(in crate::rvm) struct Fitc<'a> {
     pub rows: &'a DistinctRows,
-    /// phi, [M, n].
+    /// Features phi, [M, n].
     pub features: ArrayView2<'a, f64>,
-    /// d, `[n]`, none negative.
+    /// Residual variances d, `[n]`, none negative.
     pub residual: &'a [f64],
-    /// Whether there is a constant, of a flat prior.
+    /// True if there is a constant, which has a flat prior.
     pub bias: bool,
 }
 
 /// The log evidence, summed over the outputs, and its derivatives.
 pub(in crate::rvm) struct Evidence {
     pub value: f64,
-    /// By log rho.
+    /// Derivative in log rho.
     pub by_ratio: f64,
-    /// By log s2 of each output, `[R]`.
+    /// Derivative in log s2 of each output, `[R]`.
     pub by_noise: Vec<f64>,
 }
 
 /// The posterior of the constant (if there is one) and the whitened weights.
 pub(in crate::rvm) struct Weights {
-    /// L, L L' = A: the covariance is s2 inv(A), [P, P].
+    /// Factor L of A = L L', [P, P]. The covariance is s2 inv(A).
     pub factor: Array2<f64>,
-    /// m, [P, R].
+    /// Mean m, [P, R].
     pub mean: Array2<f64>,
 }
 
-/// All that A says at a ratio rho.
+/// Solution of the system of A at one rho.
 struct Solved {
     lambda: Vec<f64>,
     /// F' / sqrt(lambda), [P, n].
     scaled: Array2<f64>,
-    /// L, [P, P].
+    /// Factor L, [P, P].
     lower: Array2<f64>,
     mean: Array2<f64>,
-    /// t - F m, [n, R].
+    /// Residuals t - F m, [n, R].
     left: Array2<f64>,
 }
 
@@ -68,7 +69,7 @@ impl Fitc<'_> {
         usize::from(self.bias)
     }
 
-    /// `None` where A has no Cholesky factor in 64-bit numbers.
+    /// Solves the system of A. Returns `None` if A has no factor in 64-bit numbers.
     fn solve(&self, ratio: f64) -> Result<Option<Solved>> {
         let (m, n) = self.features.dim();
         let (first, p) = (self.first(), self.first() + m);
@@ -87,7 +88,8 @@ impl Fitc<'_> {
                 factor.solve(mean.view_mut());
                 (mean, factor.lower)
             }
-            // Where A has no factor in 64-bit numbers: by QR of its root, whose condition is the root of that of A.
+            // If A has no Cholesky factor in 64-bit numbers, QR of its root is used, whose condition number is the root
+            // of that of A.
             Err(Error::Singular { .. }) => {
                 let mut prior = Array2::zeros((m, p));
                 prior.slice_mut(s![.., first..]).diag_mut().fill((1.0 / ratio).sqrt());
@@ -104,7 +106,7 @@ impl Fitc<'_> {
         Ok(Some(Solved { lambda, scaled, lower, mean, left }))
     }
 
-    /// t - F m, [n, R].
+    /// Returns the residuals t - F m, [n, R].
     fn left(&self, mean: &Array2<f64>) -> Array2<f64> {
         let mut left = self.rows.t.clone();
         linalg::product(true, -1.0, self.features.t(), mean.slice(s![self.first().., ..]), left.view_mut());
@@ -114,7 +116,8 @@ impl Fitc<'_> {
         left
     }
 
-    /// At rho = exp(`log_ratio`) and noise variances exp(`log_noise`), `[R]`; `None` where there is no value.
+    /// Returns log evidence and gradient at rho = exp(`log_ratio`) and noise variances exp(`log_noise`), `[R]`; `None`
+    /// if the evidence is not finite.
     pub fn evidence(&self, log_ratio: f64, log_noise: &[f64]) -> Result<Option<Evidence>> {
         let ratio = log_ratio.exp();
         let Some(Solved { lambda, mut scaled, lower, mean, left }) = self.solve(ratio)? else { return Ok(None) };
@@ -143,16 +146,17 @@ impl Fitc<'_> {
         Ok(out.value.is_finite().then_some(out))
     }
 
-    /// At rho = exp(`log_ratio`); `None` where A has no factor.
+    /// Returns the posterior of the weights at rho = exp(`log_ratio`); `None` if A has no factor.
     pub fn weights(&self, log_ratio: f64) -> Result<Option<Weights>> {
         let ratio = log_ratio.exp();
         let Some(Solved { lambda, lower, mut mean, left, .. }) = self.solve(ratio)? else { return Ok(None) };
-        // One step from what the means leave: they have the digits of the rows then, not those of A.
+        // One Newton step from the residuals at the rows: the accuracy of the means is then that of the rows, and not
+        // that of A.
         let first = self.first();
-        let pull = &left / &Array1::from_vec(lambda).insert_axis(Axis(1));
+        let alpha = &left / &Array1::from_vec(lambda).insert_axis(Axis(1));
         let mut step = Array2::zeros(mean.dim());
-        step.slice_mut(s![..first, ..]).assign(&pull.sum_axis(Axis(0)).insert_axis(Axis(0)).slice(s![..first, ..]));
-        linalg::product(false, 1.0, self.features, pull.view(), step.slice_mut(s![first.., ..]));
+        step.slice_mut(s![..first, ..]).assign(&alpha.sum_axis(Axis(0)).insert_axis(Axis(0)).slice(s![..first, ..]));
+        linalg::product(false, 1.0, self.features, alpha.view(), step.slice_mut(s![first.., ..]));
         step.slice_mut(s![first.., ..]).scaled_add(-1.0 / ratio, &mean.slice(s![first.., ..]));
         linalg::solve_lower(lower.view(), step.view_mut());
         linalg::solve_lower_transposed(lower.view(), step.view_mut());
@@ -179,7 +183,7 @@ mod tests {
         DistinctRows::new(x.view(), t.view(), &weights, &factors)
     }
 
-    /// Log evidence of N x N covariances of the process with FITC's diagonal, and P t.
+    /// Returns the log evidence by N x N covariances of the process with FITC's diagonal, and P t.
     fn direct(
         rows: &DistinctRows,
         spanned: &Array2<f64>,
@@ -214,10 +218,10 @@ mod tests {
         pivots
     }
 
-    /// With all rows as centres it is the dense process itself; with few, one and none the low-rank one. Kernels of which
-    /// k(x, x) is not 1.
+    /// If all rows are centres, the model is the dense process. Few centres, one and none give the low-rank model. The
+    /// kernels include some with k(x, x) other than 1.
     #[test]
-    fn evidence_and_means_are_those_of_n_by_n_matrices() {
+    fn evidence_and_means_equal_those_of_n_by_n_matrices() {
         let kernels: [Kernel; 3] =
             [Rbf { gamma: 2.0.into() }.into(), Linear {}.into(), Poly { gamma: 1.0.into(), coef0: 1.0, degree: 3 }.into()];
         for ((kernel, bias), outputs) in kernels.iter().zip([true, false, true]).zip([1, 3, 2]) {
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_differences() {
+    fn gradient_equals_finite_differences() {
         let kernel: Kernel = Rbf { gamma: 3.0.into() }.into();
         let rows = rows(2);
         for (most, bias) in [(COUNT, true), (6, true), (6, false), (0, true)] {
@@ -275,18 +279,18 @@ mod tests {
         }
     }
 
-    /// Noise so small that A is beyond the condition that a Cholesky factor stands: the same by QR.
+    /// The noise is so small that A has no Cholesky factor. QR gives the value.
     #[test]
-    fn tiny_noise_has_a_value() {
+    fn evidence_has_a_value_for_tiny_noise() {
         let kernel: Kernel = Rbf { gamma: 0.1.into() }.into();
         let rows = rows(1);
         let pivots = pivots(&kernel, &rows, COUNT);
         let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias: true };
         let values: Vec<f64> = (0..12).map(|k| fitc.evidence(15.0 + 3.0 * k as f64, &[-20.0]).unwrap().unwrap().value).collect();
         assert!(values.iter().all(|v| v.is_finite()), "{values:?}");
-        // Targets that noise of e^-20 does not explain: any amplitude more fits them better.
+        // Noise of variance e^-20 does not explain the targets, so that any larger amplitude fits better.
         assert!(values.windows(2).all(|pair| pair[1] > pair[0]), "{values:?}");
-        // By numbers of 60 digits.
+        // The expected values were computed with 60 digits.
         for (value, expected) in values.iter().zip([-50225723.17338062, -44789987.35659919, -35266257.84693948]) {
             assert!((value - expected).abs() < 1e-4 * expected.abs(), "{value} instead of {expected}");
         }

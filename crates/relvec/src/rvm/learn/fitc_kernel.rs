@@ -1,14 +1,16 @@
-//! FITC's log evidence with the exact gradient in the kernel: many rows tell the widths, at the price of few centres.
+//! FITC's log evidence and its exact gradient in the kernel's parameters. It learns the widths from more rows than a
+//! dense process can use, at the cost of few centres.
 //!
-//! f ~ N(0, a (Q + D) + v 1 1'), t ~ N(f, s2 diag(1 / c)) as in [`super::process_evidence`], of which Q = V'V, V = inv(L) K_mn and L L' = K_mm are of M
-//! centres, and D = diag(k(x_n, x_n) - Q_nn) (Snelson & Ghahramani 2006). With Lambda = a D + s2 diag(1 / c), C = a Q + v 1 1' + Lambda,
-//! alpha_k = inv(C) t_k, G = 1/2 (sum_k alpha_k alpha_k' - R inv(C)), H = G - diag(G) and P = inv(K_mm) K_mn,
+//! The model is f ~ N(0, a (Q + D) + v 1 1') and t ~ N(f, s2 diag(1 / c)) as in [`super::process_evidence`]. For M
+//! centres, L L' = K_mm, V = inv(L) K_mn, Q = V'V and D = diag(k(x_n, x_n) - Q_nn) (Snelson & Ghahramani 2006). With
+//! Lambda = a D + s2 diag(1 / c), C = a Q + v 1 1' + Lambda, alpha_k = inv(C) t_k, G = 1/2 (sum_k alpha_k alpha_k' - R
+//! inv(C)), H = G - diag(G) and P = inv(K_mm) K_mn,
 //!
 //! ```text
 //! d log p / d theta = a [2 tr(P H dK_nm) - tr(P H P' dK_mm) + sum_n G_nn dk(x_n, x_n)]
 //! ```
 //!
-//! in which U = inv(root Lambda) [root v; root a V] and A = 1 + U U' stand for C, in O(n M^2).
+//! Solves with C use U = inv(root Lambda) [root v; root a V] and A = 1 + U U', in O(n M^2).
 
 use std::f64::consts::PI;
 
@@ -21,12 +23,14 @@ use crate::kernel::{Kernel, KernelGradient as _};
 use crate::linalg::{self, Cholesky};
 use crate::rvm::data::training_set::Hyper;
 
-/// Added to the diagonal of `K_mm`, relative to it: of wide kernels the matrix has no factor without. Rounding needs M times 1e-16; what
-/// this adds to D is still at most the least noise, e^-14, at amplitude 1.
+/// Added to the diagonal of `K_mm`, relative to it, because the matrix of a wide kernel has no Cholesky factor
+/// otherwise. Rounding errors need M times 1e-16. What this adds to D is at most the smallest noise variance, e^-14, at
+/// amplitude 1.
 const JITTER: f64 = 1e-6;
 
-/// At a kernel, every parameter a number, for centres [M, D]; `constant`: the prior variance v of the constant. `None` where a matrix has
-/// no Cholesky factor in 64-bit numbers.
+/// Returns the log evidence and its gradient for a kernel whose parameters are all numbers, and centres, [M, D].
+/// `constant` is the prior variance v of the constant. Returns `None` if a matrix has no Cholesky factor in 64-bit
+/// numbers.
 pub(super) fn evidence(
     rows: &DistinctRows,
     centres: ArrayView2<f64>,
@@ -69,9 +73,9 @@ pub(super) fn evidence(
     let by_noise = diagonal.dot(&of_noise);
     let spread = u.dot(&roots);
     let of_ones = alpha.sum_axis(Axis(0)).mapv(|v| v * v).sum() - r * (roots.dot(&roots) - spread.dot(&spread));
-    // tr(G C) is what the parts of C have together.
+    // tr(G C) is the sum over the parts of C.
     let by_amplitude = 0.5 * (quad - r * n as f64) - by_noise - 0.5 * constant * of_ones;
-    // V H, of which inv(C) V' = inv(root Lambda) [inv(A) U]' / root a.
+    // V H, using inv(C) V' = inv(root Lambda) [inv(A) U]' / root a.
     linalg::solve_lower_transposed(a.lower.view(), u.view_mut());
     let mut w = u.slice_move(ndarray::s![usize::from(constant > 0.0).., ..]);
     w *= &(roots * (-0.5 * r / amplitude.sqrt()));
@@ -103,7 +107,7 @@ fn factor(a: Array2<f64>) -> Result<Option<Cholesky>> {
     }
 }
 
-/// Sums of squares of the columns of `a`, [m, n]: `[n]`.
+/// Returns the sums of squares of the columns of `a`, [m, n], as `[n]`.
 fn squares(a: &Array2<f64>) -> Array1<f64> {
     let mut sums = Array1::zeros(a.ncols());
     a.outer_iter().for_each(|row| sums.zip_mut_with(&row, |sum: &mut f64, v| *sum += v * v));
@@ -141,9 +145,9 @@ mod tests {
         ]
     }
 
-    /// Directly: the N x N covariance of centres that are 7 of the rows.
+    /// The expected value comes from the N x N covariance, with 7 of the rows as centres.
     #[test]
-    fn evidence_is_that_of_the_n_by_n_covariance() {
+    fn evidence_equals_that_of_the_n_by_n_covariance() {
         let rows = rows();
         let centres = rows.x.slice(ndarray::s![..7, ..]).to_owned();
         for kernel in kernels() {
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_as_centres_are_the_dense_process() {
+    fn evidence_with_all_rows_as_centres_is_that_of_the_dense_process() {
         let (rows, hyper) = (rows(), Hyper { log_amplitude: 0.5, log_noise: -2.0 });
         let kernel = &kernels()[0];
         let found = evidence(&rows, rows.x.view(), kernel, hyper, 1.0).unwrap().unwrap();
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_differences() {
+    fn gradient_equals_finite_differences() {
         let (rows, h) = (rows(), 1e-5);
         for (kernel, constant) in kernels().into_iter().flat_map(|kernel| [(kernel.clone(), 1.0), (kernel, 0.0)]) {
             let logs: Vec<f64> = kernel.parameters().iter().map(|(_, v)| v.ln()).collect();

@@ -1,4 +1,4 @@
-//! Regression on labels by sums over rows, (M87): the means at many centres, of which some rows are left out in turn.
+//! Regression on labels by sums over rows, (M87), with means at many centres. Some rows are left out one at a time.
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
@@ -10,34 +10,36 @@ use super::link;
 use super::merged_rows::Totals;
 use super::parameters::mean_diagonal;
 use super::pivoted_cholesky::{Pivots, Points};
-use super::query::sums::{At, RatioSums};
+use super::query::sums::{RatioSums, SumsRequest};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 
-/// What the prior of labels may leave at the rows, over the noise, with the centres that their means are of: as for values.
+/// Limit of the mean residual variance of the prior over the noise variance, for the centres of the means. The value is
+/// that for regression.
 const RESIDUAL: f64 = 0.01;
-/// Steps of log rho: half of one changes the held-out log loss of six tables by 0.003 at most, of two up and of two down.
+/// Step of log rho. Half of it changes the held-out log loss of six tables by 0.003 at most, for two upwards and for
+/// two downwards.
 const STEP: f64 = 1.0;
 
-/// Sums over all rows at some centres, and their features at the rows that are left out.
-struct Many<'a> {
+/// Sums over all rows at some centres, and the features of these at the rows that are left out.
+struct CentreSums<'a> {
     labels: &'a Labels,
     /// The constant and phi at the rows of `labels`, [1 + M, n].
     features: Array2<f64>,
-    /// F'diag(c) F, [1 + M, 1 + M], and F'diag(c) T, [1 + M, C], of all rows.
+    /// F'diag(c) F, [1 + M, 1 + M], and F'diag(c) T, [1 + M, C], over all rows.
     gram: Array2<f64>,
     right: Array2<f64>,
-    /// Mean and standard deviation of the log prior of log rho, and its bounds.
+    /// Prior mean and standard deviation of log rho, and its bounds.
     prior: (f64, f64),
     bounds: (f64, f64),
 }
 
-/// At one rho.
-pub(super) struct Point {
+/// The regression at one rho.
+pub(super) struct RatioFit {
     pub log_ratio: f64,
-    /// With the log prior of rho.
+    /// Log probability v plus the log prior of rho.
     pub log_posterior: f64,
     /// v, theta and A, [S, C], of (M82).
     pub value: f64,
@@ -49,24 +51,25 @@ pub(super) struct Point {
     pub count: f64,
 }
 
-impl<'a> Many<'a> {
-    /// Takes `features`, `[M, n]`, of M centres at the n rows of `labels`, to which a row of ones is added; gram:
-    /// `[1 + M, 1 + M]`, right: `[1 + M, C]`.
+impl<'a> CentreSums<'a> {
+    /// Takes the features of M centres, `[M, n]`, at the n rows of `labels`, to which a row of ones is added; gram: `[1
+    /// + M, 1 + M]`, right: `[1 + M, C]`.
     pub fn new(
         labels: &'a Labels,
         kernel: &Kernel,
         features: ArrayView2<f64>,
         gram: Array2<f64>,
         right: Array2<f64>,
-    ) -> Many<'a> {
+    ) -> CentreSums<'a> {
         let size = mean_diagonal(kernel, &labels.rows.x).max(f64::MIN_POSITIVE).ln();
         let features = concatenate![Axis(0), Array2::ones((1, features.ncols())), features];
         let bounds = (RATIO_BOUNDS.0 - size, RATIO_BOUNDS.1 - size);
-        Many { labels, features, gram, right, prior: (RATIO.0 - size, RATIO.1), bounds }
+        CentreSums { labels, features, gram, right, prior: (RATIO.0 - size, RATIO.1), bounds }
     }
 
-    /// `None` where the sums have no Cholesky factor in 64-bit numbers, or there is no value.
-    fn at(&self, log_ratio: f64) -> Result<Option<Point>> {
+    /// Returns the regression at one rho; `None` if the sums have no Cholesky factor in 64-bit numbers, or if a mean is
+    /// not finite.
+    fn at(&self, log_ratio: f64) -> Result<Option<RatioFit>> {
         let mut a = self.gram.clone();
         a.diag_mut().slice_mut(s![1..]).mapv_inplace(|v| v + (-log_ratio).exp());
         let factor = match Cholesky::new(a, 0.0) {
@@ -87,11 +90,11 @@ impl<'a> Many<'a> {
         let (theta, value, _) = link::temperature(self.labels, means.view());
         let log_posterior = value + log_normal(log_ratio, self.prior).0;
         let count = self.labels.rows.count;
-        Ok(Some(Point { log_ratio, log_posterior, value, theta, means, weights, count }))
+        Ok(Some(RatioFit { log_ratio, log_posterior, value, theta, means, weights, count }))
     }
 
-    /// The rho of the highest posterior, by steps from `start` until there is a lower one on either side.
-    fn best(&self, start: f64) -> Result<Option<Point>> {
+    /// Returns the regression at the rho of highest posterior. Steps from `start` end when both neighbours are lower.
+    fn best(&self, start: f64) -> Result<Option<RatioFit>> {
         let inside = |log: f64| log.clamp(self.bounds.0, self.bounds.1);
         let Some(mut best) = self.at(inside(start))? else { return Ok(None) };
         for step in [STEP, -STEP] {
@@ -110,9 +113,12 @@ impl<'a> Many<'a> {
     }
 }
 
-/// The regression on the labels of `rows` at `points`, of which the first are the rows of `labels` and the others may be centres: the
-/// centres and the best rho. These leave as little of the prior as was asked for at the rho from which they were chosen: `log_ratio`
-/// first, and again the best one while that is higher. `None` where there is no time, or no value.
+/// Chooses the centres of the regression on the labels of `rows`, and the best rho. The first of the `points` are the
+/// rows of `labels`; the others may become centres.
+///
+/// Centres are added until the mean residual variance of the prior, at a given rho, is below its limit. This begins at
+/// `log_ratio` and is repeated at the best rho while that is higher. Returns `None` if there is no time or no finite
+/// value.
 pub(super) fn regression<'a>(
     labels: &'a Labels,
     rows: &AllRows,
@@ -120,7 +126,7 @@ pub(super) fn regression<'a>(
     kernel: &'a Kernel,
     mut log_ratio: f64,
     interrupt: &Interrupt,
-) -> Result<Option<(Pivots<'a>, Point)>> {
+) -> Result<Option<(Pivots<'a>, RatioFit)>> {
     let among: Vec<usize> = (points.first..points.x.nrows()).collect();
     let mut pivots = Pivots::new(kernel, points.x.view())?;
     loop {
@@ -130,9 +136,9 @@ pub(super) fn regression<'a>(
             return Ok(None);
         };
         let features = pivots.features();
-        let many = Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
+        let many = CentreSums::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
         let Some(point) = many.best(log_ratio)? else { return Ok(None) };
-        let point = Point { count: totals.count, ..point };
+        let point = RatioFit { count: totals.count, ..point };
         let open = among.iter().any(|point| !pivots.spans(*point));
         if point.log_ratio <= log_ratio || !open || interrupt.is_late() {
             return Ok(Some((pivots, point)));
@@ -141,7 +147,8 @@ pub(super) fn regression<'a>(
     }
 }
 
-/// Sums over rows at the centres of `pivots`, F'diag(c) F and F'diag(c) T; `None` where there is no time for all of them.
+/// Returns the sums F'diag(c) F and F'diag(c) T over rows at the centres of `pivots`; `None` if there is no time for
+/// all rows.
 pub(super) fn sums_at(
     pivots: &Pivots,
     rows: &AllRows,
@@ -150,7 +157,7 @@ pub(super) fn sums_at(
     interrupt: &Interrupt,
 ) -> Result<Option<(RatioSums, Totals)>> {
     let (centres, lower) = (points.x.select(Axis(0), pivots.centres()), pivots.factor());
-    let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratios: vec![0.0], mean: None };
+    let at = SumsRequest { kernel: kernel.clone(), centres, lower, bias: true, ratios: vec![0.0], mean: None };
     let Some(sums) = rows.sums(&at, interrupt)? else { return Ok(None) };
     let (mut sums, totals) = sums.single();
     linalg::mirror(&mut sums.gram);
@@ -162,7 +169,8 @@ mod tests {
     use super::*;
     use crate::kernel::{Matern32, Rbf};
 
-    /// 60 rows of three classes, every other one repeated, of several weights.
+    /// Returns the labels of 60 groups of three classes. Every other group has two rows, and rows have different
+    /// weights.
     fn labels() -> Labels {
         let x = Array2::from_shape_fn((90, 2), |(i, d)| (0.618_033_988_75 * ((2 * i / 3) * (d + 1) + 5 * d) as f64).fract());
         let class: Vec<usize> = (0..90).map(|i| ((3.0 * x[[i, 0]]) as usize + usize::from(i % 7 == 0)) % 3).collect();
@@ -170,21 +178,27 @@ mod tests {
         Labels::new(x.view(), &class, 3, &weights)
     }
 
-    /// The rows, and once more as candidates.
+    /// Returns the rows, and then the same rows as candidates.
     fn points(labels: &Labels) -> Points {
         Points { x: concatenate![Axis(0), labels.rows.x, labels.rows.x], first: labels.rows.len() }
     }
 
-    /// All rows as centres, as far as they do not span each other.
-    fn many<'a>(labels: &'a Labels, rows: &AllRows, points: &'a Points, kernel: &'a Kernel, interrupt: &Interrupt) -> Many<'a> {
+    /// Returns the sums with all rows as centres that the others do not span.
+    fn many<'a>(
+        labels: &'a Labels,
+        rows: &AllRows,
+        points: &'a Points,
+        kernel: &'a Kernel,
+        interrupt: &Interrupt,
+    ) -> CentreSums<'a> {
         let mut pivots = Pivots::new(kernel, points.x.view()).unwrap();
         pivots.complete(&[], &(60..120).collect::<Vec<_>>(), 60, |_| false, interrupt).unwrap();
         let (RatioSums { gram, right, .. }, _) = sums_at(&pivots, rows, points, kernel, interrupt).unwrap().unwrap();
         let features = pivots.features();
-        Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right)
+        CentreSums::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right)
     }
 
-    /// Centres suit the rho that is found, however low the one that they begin with.
+    /// The residual limit holds at the rho that is found, even if the initial rho is much lower.
     #[test]
     fn centres_follow_the_ratio() {
         let labels = labels();
@@ -195,7 +209,7 @@ mod tests {
         assert!(point.log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL);
     }
 
-    /// With all rows as centres the regression is the dense one of (M80), and left-out means are those of (M81).
+    /// If all rows are centres, the regression is that of (M80), with the left-out means of (M81).
     #[test]
     fn all_rows_as_centres_are_the_dense_regression() {
         let labels = labels();
@@ -221,7 +235,7 @@ mod tests {
         let many = many(&labels, &rows, &points, &kernel, &Interrupt::default());
         let posterior = |log_ratio: f64| labels.score(&kernel, log_ratio).unwrap().value + log_normal(log_ratio, RATIO).0;
         for start in [-3.0, 1.0, 9.0] {
-            let Point { value, log_ratio, .. } = many.best(start).unwrap().unwrap();
+            let RatioFit { value, log_ratio, .. } = many.best(start).unwrap().unwrap();
             assert!((value - labels.score(&kernel, log_ratio).unwrap().value).abs() < 1e-6, "{start}: {value}");
             let own = posterior(log_ratio);
             assert!(

@@ -1,5 +1,5 @@
-//! The classifier of a large table by regression on labels, (M87): means by sums over all rows, and few centres that carry the
-//! probabilities.
+//! The classifier of a large training set by regression on labels, (M87). The means are computed from sums over all
+//! rows, and a few centres represent the probabilities.
 
 use ndarray::{Axis, concatenate, s};
 
@@ -7,7 +7,7 @@ use super::all_rows::AllRows;
 use super::kernel::STRUCTURE;
 use super::label_model::{Found, Regression};
 use super::label_rows::Labels;
-use super::label_sums::{self, Point};
+use super::label_sums::{self, RatioFit};
 use super::merged_rows::MOST_ROWS;
 use super::pivoted_cholesky::{Pivots, Points};
 use super::process_by_sums;
@@ -19,7 +19,8 @@ use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 impl Rvm {
-    /// Link, centres and weights for the labels of a large table; `None` where there is no time or memory for all rows.
+    /// Returns link, centres and weights for the labels of a large training set; `None` if there is no time or memory
+    /// for all rows.
     pub(super) fn regress_many(&self, training: &TrainingSet, learned: &Learned) -> Result<Option<Found>> {
         let n = training.rows.nrows();
         let bytes = 8 * (n * (training.rows.ncols() + training.outputs + 1)) as u64;
@@ -30,8 +31,8 @@ impl Rvm {
         self.regress_rows(training, &AllRows::Held(&all.rows), learned)
     }
 
-    /// Link, centres and weights for the labels of `rows`, of which `training` holds all or a sample; `None` where there is no time for
-    /// all rows.
+    /// Returns link, centres and weights for the labels of `rows`, of which `training` contains all or a sample; `None`
+    /// if there is no time for all rows.
     pub(super) fn regress_rows(&self, training: &TrainingSet, rows: &AllRows, learned: &Learned) -> Result<Option<Found>> {
         if training.interrupt.is_late() {
             return Ok(None);
@@ -48,8 +49,8 @@ impl Rvm {
             return Ok(Some(Found::nothing(training)));
         }
         let scores = linalg::times(pivots.features().t(), point.weights.slice(s![1.., ..]));
-        let Point { log_ratio, value, theta, means, count, .. } = point;
-        // Of all rows, as far as those that were left out tell.
+        let RatioFit { log_ratio, value, theta, means, count, .. } = point;
+        // The log probability of the left-out rows is scaled to the weight of all rows.
         let value = value * count / labels.rows.count;
         let weights = |pivots: &Pivots| {
             let sums = label_sums::sums_at(pivots, rows, &points, kernel, interrupt)?;

@@ -1,9 +1,10 @@
-//! Rows of equal inputs as one row: their mean target, and what the noise of the mean is divided by.
+//! Merges rows of equal inputs into one row with their mean target and its precision.
 //!
 //! The log-likelihood of rows i of weights c_i and factors f_i (the noise of row i is s2 / f_i) at one function value f is
 //!
 //! ```text
-//! sum_i c_i log N(t_i; f, s2 / f_i) = log N(mean; f, s2 / c) - 1/2 (C - 1) log(2 pi s2) - S / (2 s2) + 1/2 (sum_i c_i log f_i - log c)
+//! sum_i c_i log N(t_i; f, s2 / f_i) = log N(mean; f, s2 / c) - 1/2 (C - 1) log(2 pi s2) - S / (2 s2)
+//!                                     + 1/2 (sum_i c_i log f_i - log c)
 //! ```
 //!
 //! with c = sum c_i f_i, C = sum c_i, the mean target by c_i f_i, and the scatter S = sum c_i f_i (t_i - mean)^2.
@@ -14,31 +15,32 @@ use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::rvm::data::training_set::TrainingSet;
 
-/// Tables of more rows than this want widths that more rows tell than a process can take.
+/// Largest training set for which a kernel and its process are learned from a dense process alone. Larger ones continue
+/// with more rows than a dense process can use.
 pub(in crate::rvm) const MOST_ROWS: usize = 3000;
 
-/// Rows of different inputs, and what the evidence has beside that of their mean targets.
+/// Rows of different inputs, with the terms of the log evidence that do not depend on the mean targets.
 #[derive(Debug, Clone)]
 pub(in crate::rvm) struct DistinctRows {
     /// Inputs, all different, [n, D].
     pub x: Array2<f64>,
     /// Mean targets, [n, R].
     pub t: Array2<f64>,
-    /// c, `[n]`: the noise of a mean target has variance s2 / c.
+    /// c, `[n]`: the noise variance of a mean target is s2 / c.
     pub weights: Vec<f64>,
-    /// C: the sum of the sample weights, which count as rows.
+    /// C, the sum of the sample weights. A weight of 1 counts as one row.
     pub count: f64,
     /// S of each output, `[R]`, summed over the rows.
     pub scatter: Vec<f64>,
-    /// 1/2 sum c_i log f_i of each, `[n]`.
+    /// 1/2 sum c_i log f_i of each row, `[n]`.
     log_factors: Vec<f64>,
-    /// C of each of which all rows have one target; else `None`; `[n]`.
+    /// C of each row whose copies all have one target, `None` for other rows, `[n]`.
     copies: Vec<Option<f64>>,
 }
 
 impl DistinctRows {
-    /// Of rows `x`, [N, D], of which equal ones stand side by side, with targets [N, R], sample weights and factors, `[N]` each,
-    /// all > 0.
+    /// Merges rows `x`, [N, D], with targets, [N, R], sample weights, `[N]`, and factors, `[N]`. Equal rows must be
+    /// adjacent; weights and factors must be positive.
     pub fn new(x: ArrayView2<f64>, t: ArrayView2<f64>, sample_weights: &[f64], factors: &[f64]) -> DistinctRows {
         let first: Vec<usize> = (0..x.nrows()).filter(|n| *n == 0 || x.row(*n) != x.row(n - 1)).collect();
         let mut mean = Array2::zeros((first.len(), t.ncols()));
@@ -49,7 +51,7 @@ impl DistinctRows {
             let own: Vec<f64> = rows.clone().map(|n| sample_weights[n] * factors[n]).collect();
             let total: f64 = own.iter().sum();
             for (k, scatter) in scatter.iter_mut().enumerate() {
-                // Of a single row the mean is the target to the last digit.
+                // For a single row the mean equals the target to the last digit.
                 let first = t[[*begin, k]];
                 let middle = first + rows.clone().zip(&own).map(|(n, c)| c / total * (t[[n, k]] - first)).sum::<f64>();
                 mean[[g, k]] = middle;
@@ -64,9 +66,10 @@ impl DistinctRows {
         DistinctRows { x: x.select(Axis(0), &first), t: mean, weights, count, scatter, log_factors, copies }
     }
 
-    /// Rows for learning kernel, amplitude and noise: where all rows of an input have one target they count as one, up to
-    /// their weights' share in the mean of such inputs. Copies of a row have the same noise, and a process would take their
-    /// agreement for the absence of noise; where targets differ, their scatter tells the noise.
+    /// Returns the rows from which kernel, amplitude and noise are learned. Copies with one target are scaled to the
+    /// weight of one row on average. Copies have the same noise, so that a process would take their agreement for the
+    /// absence of noise. If targets of equal inputs differ, their scatter determines the noise, and their weights are
+    /// kept.
     pub fn without_copies(&self) -> DistinctRows {
         let copies: Vec<f64> = self.copies.iter().flatten().copied().collect();
         let share = copies.len() as f64 / copies.iter().sum::<f64>();
@@ -81,7 +84,7 @@ impl DistinctRows {
         rows
     }
 
-    /// Of some rows of a table (ascending places) with real targets, in its inner units.
+    /// Merges the rows `rows` (ascending) of a training set with real targets, in internal units.
     pub fn of(training: &TrainingSet, rows: &[usize]) -> DistinctRows {
         let (x, outputs) = (training.rows.select(Axis(0), rows), training.outputs);
         let t = Array2::from_shape_fn((rows.len(), outputs), |(n, k)| training.targets[rows[n] * outputs + k]);
@@ -90,12 +93,12 @@ impl DistinctRows {
         DistinctRows::new(x.view(), t.view(), &sample_weights, &factors)
     }
 
-    /// These rows with other inputs, [n, D'].
+    /// Returns these rows with other inputs, [n, D'].
     pub fn with_inputs(&self, x: Array2<f64>) -> DistinctRows {
         DistinctRows { x, ..self.clone() }
     }
 
-    /// Some of the rows, without the constants of the evidence.
+    /// Returns the rows `some` without the constants of the evidence.
     pub fn pick(&self, some: &[usize]) -> DistinctRows {
         let weights: Vec<f64> = some.iter().map(|n| self.weights[*n]).collect();
         let (count, scatter) = (some.len() as f64, vec![0.0; self.scatter.len()]);
@@ -104,38 +107,38 @@ impl DistinctRows {
         DistinctRows { x, t, weights, count, scatter, log_factors, copies }
     }
 
-    /// n, the number of different inputs.
+    /// Returns the number n of different inputs.
     pub fn len(&self) -> usize {
         self.weights.len()
     }
 
-    /// What of these rows adds up over parts of a table.
+    /// Returns the quantities that can be added over parts of the rows.
     pub fn totals(&self) -> Totals {
         let log_constant = self.log_factors.iter().sum::<f64>() - 0.5 * self.weights.iter().map(|c| c.ln()).sum::<f64>();
         Totals { inputs: self.len(), count: self.count, scatter: self.scatter.clone(), log_constant }
     }
 
-    /// [`Totals::rest`] of these rows.
+    /// Returns [`Totals::rest`] of these rows.
     pub fn rest(&self, k: usize, log_noise: f64) -> (f64, f64) {
         self.totals().rest(k, log_noise)
     }
 }
 
-/// What the evidence has of rows beside their mean targets.
+/// Terms of the log evidence that do not depend on the mean targets. They can be added over parts of the rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::rvm) struct Totals {
-    /// n, the number of different inputs.
+    /// Number n of different inputs.
     pub inputs: usize,
-    /// C: the sum of the sample weights.
+    /// C, the sum of the sample weights.
     pub count: f64,
     /// S of each output, `[R]`.
     pub scatter: Vec<f64>,
-    /// The terms of the log evidence of one output that depend neither on s2 nor on targets.
+    /// Terms of the log evidence of one output that depend neither on s2 nor on the targets.
     pub log_constant: f64,
 }
 
 impl Totals {
-    /// Adds those of other rows.
+    /// Adds the totals of other rows.
     pub fn add(&mut self, other: &Totals) {
         self.inputs += other.inputs;
         self.count += other.count;
@@ -144,8 +147,8 @@ impl Totals {
         self.scatter.iter_mut().zip(&other.scatter).for_each(|(sum, scatter)| *sum += scatter);
     }
 
-    /// What the log evidence of output `k` has beside log N of the mean targets, at noise variance s2 = exp(`log_noise`); and
-    /// its derivative in `log_noise`.
+    /// Returns the log evidence of output `k` minus log N of the mean targets, and its derivative in `log_noise`. The
+    /// noise variance is s2 = exp(`log_noise`).
     pub fn rest(&self, k: usize, log_noise: f64) -> (f64, f64) {
         let (more, scatter) = (self.count - self.inputs as f64, 0.5 * self.scatter[k] * (-log_noise).exp());
         (self.log_constant - 0.5 * more * ((2.0 * PI).ln() + log_noise) - scatter, scatter - 0.5 * more)
@@ -161,9 +164,10 @@ mod tests {
         -0.5 * ((2.0 * PI * variance).ln() + (t - mean).powi(2) / variance)
     }
 
-    /// The sum over the rows is that over the groups and the rest, at any function values and noise.
+    /// The log-likelihood of all rows equals that of the merged rows plus the remaining terms, at any function values
+    /// and noise variance.
     #[test]
-    fn groups_have_the_likelihood_of_their_rows() {
+    fn merged_rows_have_the_likelihood_of_all_rows() {
         let x = array![[1.0], [1.0], [1.0], [2.0], [5.0], [5.0]];
         let t = array![[0.3], [-0.2], [0.9], [1.5], [2.0], [2.5]];
         let (c, f) = ([1.0, 2.0, 0.5, 1.0, 3.0, 1.0], [1.0, 0.3, 2.0, 4.0, 1.0, 1.5]);

@@ -1,8 +1,9 @@
-//! Centres of a process by a pivoted Cholesky factorisation of its kernel: always the point that those so far predict worst.
+//! Chooses the centres of a process by a pivoted Cholesky factorisation of its kernel matrix: the next centre is the
+//! point with the largest residual variance, (M71).
 //!
-//! With centres Z in the order of their choice, K = k(Z, Z) = L L' and the whitened features phi(x) = inv(L) k(Z, x), the residual
-//! of the prior at x is d(x) = k(x, x) - |phi(x)|^2 (Fine & Scheinberg 2001). No jitter: a centre that those before it span is
-//! left out.
+//! With centres Z in the order of their choice, K = k(Z, Z) = L L' and the whitened features phi(x) = inv(L) k(Z, x),
+//! the residual variance of the prior at x is d(x) = k(x, x) - |phi(x)|^2 (Fine & Scheinberg 2001). No jitter is added:
+//! a point that the centres already span does not become a centre.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
@@ -11,39 +12,40 @@ use crate::error::{Error, Result};
 use crate::kernel::{Fill, Kernel};
 use crate::report::Interrupt;
 
-/// A point whose residual is below this share of k(x, x) is spanned by the centres. The residual is a difference of numbers of
-/// that size, with a rounding of 1e-16 for each centre; ten times less would divide rounding by its own root, ten times more
-/// would leave out centres that count where the noise is 1e-6 of the variance of the targets.
+/// A point whose residual variance is below this share of k(x, x) is spanned by the centres. The residual is a
+/// difference of numbers of size k(x, x), with a rounding error of 1e-16 for each centre. A tenth of the limit would
+/// divide rounding errors by their own root. Ten times the limit would exclude centres that matter if the noise
+/// variance is 1e-6 of the variance of the targets.
 const SPANNED: f64 = 1e-12;
 
-/// Where centres may be: the different inputs, and behind them given landmarks.
+/// Points of a factorisation: the different inputs, followed by given landmarks.
 #[derive(Clone)]
 pub(super) struct Points {
-    /// [n, D].
+    /// Points, [n, D].
     pub x: Array2<f64>,
-    /// The first point that is a candidate.
+    /// Index of the first point that can become a centre.
     pub first: usize,
 }
 
-/// A factorisation under way.
+/// A pivoted Cholesky factorisation, which grows by one centre at a time.
 pub(in crate::rvm) struct Pivots<'a> {
-    /// [n, D].
+    /// Points, [n, D].
     points: ArrayView2<'a, f64>,
     at_points: Fill<'a>,
     /// k(x, x), `[n]`.
     diagonal: Array1<f64>,
-    /// d, `[n]`.
+    /// Residual variance d, `[n]`.
     residual: Vec<f64>,
-    /// phi of all points, [M, n], row by row.
+    /// Features phi of all points, [M, n], row by row.
     features: Vec<f64>,
     centres: Vec<usize>,
 }
 
 impl<'a> Pivots<'a> {
-    /// At `points`, [n, D], without a centre.
+    /// Returns a factorisation without centres for `points`, [n, D].
     ///
     /// # Errors
-    /// A kernel value that is not finite.
+    /// Returns [`Error::Overflow`] if a kernel value k(x, x) is not finite.
     pub fn new(kernel: &'a Kernel, points: ArrayView2<'a, f64>) -> Result<Pivots<'a>> {
         let diagonal = kernel.diagonal(points);
         if !diagonal.iter().all(|v| v.is_finite()) {
@@ -53,41 +55,41 @@ impl<'a> Pivots<'a> {
         Ok(Pivots { points, at_points: kernel.at(points), diagonal, residual, features: vec![], centres: vec![] })
     }
 
-    /// Points that are centres, in the order of their choice, `[M]`.
+    /// Returns the points that are centres, in the order of their choice, `[M]`.
     pub fn centres(&self) -> &[usize] {
         &self.centres
     }
 
-    /// phi of all points, [M, n].
+    /// Returns the features phi of all points, [M, n].
     pub fn features(&self) -> ArrayView2<'_, f64> {
         ArrayView2::from_shape((self.centres.len(), self.residual.len()), &self.features).expect("M rows of n numbers")
     }
 
-    /// d of all points, `[n]`.
+    /// Returns the residual variances d of all points, `[n]`.
     pub fn residual(&self) -> &[f64] {
         &self.residual
     }
 
-    /// L, [M, M].
+    /// Returns the Cholesky factor L, [M, M].
     pub fn factor(&self) -> Array2<f64> {
         self.features().select(Axis(1), &self.centres).reversed_axes()
     }
 
-    /// Mean of k(x, x).
+    /// Returns the mean of k(x, x).
     pub fn mean_diagonal(&self) -> f64 {
         self.diagonal.sum() / self.diagonal.len() as f64
     }
 
-    /// Mean over the first points of `weights` times their residuals.
+    /// Returns the mean of `weights` times the residual variances, over the first points.
     pub fn mean_residual(&self, weights: &[f64]) -> f64 {
         weights.iter().zip(&self.residual).map(|(c, d)| c * d).sum::<f64>() / weights.len() as f64
     }
 
-    /// Takes all of `first` that are not spanned, each time the one of the largest residual, then any points of `among` until
-    /// `enough` of this, or `most` centres, or no time is left.
+    /// Makes all points of `first` centres that are not spanned, in the order of largest residual, and then points of
+    /// `among`. Stops if `enough` returns true, if there are `most` centres, or if the deadline has passed.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] where that was asked for by hand.
+    /// Returns [`Error::Interrupted`] if the fit was stopped by hand.
     pub fn complete(
         &mut self,
         first: &[usize],
@@ -109,18 +111,19 @@ impl<'a> Pivots<'a> {
         Ok(())
     }
 
-    /// The point of the largest residual, the first of equals, that the centres do not span.
+    /// Returns the point with the largest residual variance that the centres do not span; the first one of equals.
     fn largest(&self, among: &[usize]) -> Option<usize> {
         let open = among.iter().copied().filter(|p| !self.spans(*p));
         open.fold(None, |best: Option<usize>, p| best.filter(|b| self.residual[*b] >= self.residual[p]).or(Some(p)))
     }
 
-    /// Whether the centres span a point.
+    /// Returns true if the centres span a point.
     pub fn spans(&self, point: usize) -> bool {
         !(self.residual[point] > SPANNED * self.diagonal[point])
     }
 
-    /// Makes a point a centre, unless rounding alone had made its residual positive; whether it did.
+    /// Makes a point a centre and returns true. Returns false if the recomputed residual shows that the centres span
+    /// it.
     pub fn add(&mut self, point: usize) -> bool {
         let n = self.residual.len();
         let mut row = Array2::zeros((1, n));
@@ -136,7 +139,7 @@ impl<'a> Pivots<'a> {
         }
         let root = pivot.sqrt();
         row.iter_mut().for_each(|v| *v /= root);
-        // What rounding leaves of the covariance with centres, which have no residual.
+        // The centres have no residual, so that their covariance with the new one is exactly 0.
         self.centres.iter().for_each(|centre| row[*centre] = 0.0);
         self.residual.iter_mut().zip(&row).for_each(|(d, v)| *d = (*d - v * v).max(0.0));
         self.residual[point] = 0.0;
@@ -162,9 +165,9 @@ mod tests {
         k
     }
 
-    /// The factor is that of K of the centres, and features and residuals are those of its inverse.
+    /// The factor reproduces K of the centres. Features and residuals agree with a triangular solve.
     #[test]
-    fn features_are_whitened_and_residuals_what_they_leave() {
+    fn features_are_whitened_and_residuals_are_what_they_leave_out() {
         let x = points(60, 2);
         let kernel = Kernel::from(Rbf { gamma: 0.8.into() });
         let mut pivots = Pivots::new(&kernel, x.view()).unwrap();
@@ -188,9 +191,9 @@ mod tests {
         assert!((pivots.mean_residual(&weights) - mean).abs() < 1e-15);
     }
 
-    /// Equal points, and a kernel of rank D: no more centres than the rank, however many are asked for.
+    /// Equal points and a kernel of rank D give no more centres than the rank, even if more are requested.
     #[test]
-    fn spanned_points_are_left_out() {
+    fn spanned_points_do_not_become_centres() {
         let x = points(40, 3);
         let x = ndarray::concatenate![Axis(0), x, x];
         let among: Vec<usize> = (0..80).collect();
@@ -199,7 +202,7 @@ mod tests {
         pivots.complete(&among, &among, 80, |_| false, &Interrupt::default()).unwrap();
         assert_eq!(pivots.centres().len(), 3);
         assert!(pivots.residual().iter().all(|d| *d < 1e-13));
-        // So wide that all is nearly constant, and a point beside another.
+        // The kernel is so wide that it is nearly constant, and every point occurs twice.
         let kernel = Kernel::from(Rbf { gamma: 1e-7.into() });
         let mut pivots = Pivots::new(&kernel, x.view()).unwrap();
         pivots.complete(&among, &among, 80, |_| false, &Interrupt::default()).unwrap();
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raised_interrupt_ends_it() {
+    fn completion_stops_at_a_raised_interrupt() {
         let x = points(10, 1);
         let kernel = Kernel::from(Rbf { gamma: 1.0.into() });
         let interrupt = Interrupt::default();

@@ -1,9 +1,12 @@
-//! The process prior on large tables: centres drawn at random, without a search, and sums over all rows for the weights.
+//! The process prior for large training sets: centres are drawn at random, without a search, and the weights follow
+//! from sums over all rows.
 //!
-//! What the centres leave is measured on some rows, and amplitude and noise first. The weights of (M72) need, of all rows, only the sums
-//! A and F' inv(Lambda) t at one ratio of amplitude and noise, which are made block by block. They tell the evidence at this ratio and
-//! the noise of highest evidence. If the centres leave much of the prior, the ratio decides how much each row counts, and some rows do
-//! not tell it: one pass makes the sums at several ratios, and another one at the ratio of highest evidence that these predict.
+//! The residual of the prior, and the first amplitude and noise variance, are those of a sample of the rows. The
+//! weights of (M72) need only the sums A and F' inv(Lambda) t over all rows at one ratio of amplitude to noise, which
+//! are computed block by block. These sums also give the log evidence at this ratio, and the noise variance that
+//! maximises it. If the residual is large, the ratio decides how much each row counts, and a sample does not determine
+//! it. One data pass then computes the sums at several ratios, and a second one at the ratio where these predict the
+//! highest evidence.
 
 use std::time::Instant;
 
@@ -15,8 +18,8 @@ use super::label_model;
 use super::merged_rows::{DistinctRows, MOST_ROWS, Totals};
 use super::parameters::NOISE;
 use super::pivoted_cholesky::{Pivots, Points};
-use super::process_prior::{Found, Peak, climb};
-use super::query::sums::{At, RatioSums};
+use super::process_prior::{Found, Maximum, maximise_posterior};
+use super::query::sums::{RatioSums, SumsRequest};
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
@@ -28,56 +31,60 @@ use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
 
-/// Centres at most, unless a number is given: time and the size of a model grow with their square. With 1,500 instead of 1,000 a rough
-/// function (kin40k, 10,000 rows) gains 0.16 nats in a third more time, a smooth one nothing.
+/// Largest number of centres, unless a number is given. Time and model size grow with its square. Compared with 1,000
+/// centres, 1,500 gain 0.16 nats on a rough function (kin40k, 10,000 rows) and nothing on a smooth one, in a third more
+/// time.
 const MOST_CENTRES: usize = 1500;
-/// Rows that amplitude, noise and residual are measured on: the noise variance is then known to 3 %.
+/// Number of rows from which amplitude, noise and residual are estimated. The noise variance is then known to 3 %.
 const ROWS: usize = 2000;
-/// What the prior may leave, over the noise: with so many rows the centres and not the noise limit what is predicted. At 10,000 rows
-/// 0.03 costs 0.02 nats, 0.1 costs 0.05.
+/// Default limit of the mean residual variance of the prior over the noise variance. With so many rows, the centres and
+/// not the noise limit the accuracy. At 10,000 rows, a limit of 0.03 costs 0.02 nats and 0.1 costs 0.05.
 const RESIDUAL: f64 = 0.01;
-/// Where the condition of A may be above this, the means are corrected by what they leave at the rows, one more reading of these.
+/// If the condition number of A may exceed this, one further data pass corrects the means by their residuals at the
+/// rows.
 const ILL: f64 = 1e8;
-/// Log ratios of the first pass where the centres leave much, over that of the sample. On nine tables and draws the best one was 0.5 to
-/// 4.7 above it; the parabola through three finds its evidence to 1e-3 nats a row, which no held-out density shows.
+/// Log ratios of the first pass relative to that of the sample, if the residual is large. On nine tables and draws the
+/// best ratio was 0.5 to 4.7 above that of the sample. The parabola through three points predicts the evidence to 1e-3
+/// nats per row, which is too small to change held-out densities.
 const LADDER: [f64; 4] = [-1.5, 1.0, 3.5, 6.0];
 const STEP: f64 = 2.5;
-/// What a second pass has to promise, in nats a row; the parabola promises up to 2e-3 too little.
+/// Predicted gain, in nats per row, below which there is no second pass. The parabola underestimates the gain by up to
+/// 2e-3.
 const GAIN: f64 = 1e-4;
 
-/// Where sums over all rows are made.
-struct Sums<'a> {
+/// Settings of the sums over all rows.
+struct RowSums<'a> {
     rows: &'a AllRows<'a>,
-    /// Its ratios and means are those of each pass.
-    at: &'a At,
-    /// Of the sample: its ratio, and bounds of the log ratio.
-    peak: &'a Peak,
-    /// Whether the noise of each output is learned, `[R]`.
+    /// Kernel, centres and factor. Ratios and means are set for each pass.
+    at: &'a SumsRequest,
+    /// The maximum on the sample: its ratio, and the bounds of the log ratio.
+    peak: &'a Maximum,
+    /// True for each output whose noise variance is learned, `[R]`.
     learns: &'a [bool],
     interrupt: &'a Interrupt,
 }
 
-/// What all rows tell.
-struct Whole {
-    peak: Peak,
-    /// Rows by weight.
+/// The fit to all rows.
+struct FullFit {
+    peak: Maximum,
+    /// Sum of the sample weights.
     count: f64,
     weights: Weights,
 }
 
 impl Rvm {
-    /// Whether a fit to a table has the process prior without a search before it.
+    /// Returns true if a fit to this training set has the process prior without a preceding search.
     pub(in crate::rvm) fn fits_many(&self, training: &TrainingSet) -> Result<bool> {
         Ok(training.rows.nrows() > MOST_ROWS && !self.likelihood.is_for_classes() && self.has_process(training)?)
     }
 
-    /// The model of a large table under a process prior.
+    /// Fits a process prior to a large training set.
     pub(in crate::rvm) fn fit_many(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
         let rows = DistinctRows::of(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
         self.fit_by_sums(training, &AllRows::Held(&rows), driver)
     }
 
-    /// The model of `rows`, of which `training` holds all or a sample, under a process prior.
+    /// Fits a process prior to `rows`. `training` contains all of them or a sample.
     pub(in crate::rvm) fn fit_by_sums(
         &self,
         training: &TrainingSet,
@@ -104,17 +111,17 @@ impl Rvm {
         };
         let features = pivots.features();
         let fitc = Fitc { rows: &sample, features: features.slice(s![.., ..sample.len()]), residual: &own, bias: self.bias };
-        let peak = climb(training, &fitc, &prior, pivots.mean_diagonal())?;
+        let peak = maximise_posterior(training, &fitc, &prior, pivots.mean_diagonal())?;
         let centres = points.x.select(Axis(0), pivots.centres());
         let (kernel, lower) = (&prior.kernel, pivots.factor());
-        let at = At { kernel: kernel.clone(), centres, lower, bias: self.bias, ratios: vec![], mean: None };
+        let at = SumsRequest { kernel: kernel.clone(), centres, lower, bias: self.bias, ratios: vec![], mean: None };
         let learns: Vec<bool> = training.noise.iter().map(NoisePrecision::is_learnt).collect();
-        let sums = Sums { rows, at: &at, peak: &peak, learns: &learns, interrupt: &training.interrupt };
+        let sums = RowSums { rows, at: &at, peak: &peak, learns: &learns, interrupt: &training.interrupt };
         let whole = if residual > RESIDUAL { sums.best()? } else { sums.highest(&[peak.log_ratio], &mut vec![])? };
         let whole = whole.map(|whole| sums.corrected(whole)).transpose()?;
         let in_time = whole.is_some();
         let (peak, count, weights) = match whole {
-            Some(Whole { peak, count, weights }) => (peak, count, weights),
+            Some(FullFit { peak, count, weights }) => (peak, count, weights),
             None => {
                 let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
                 let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
@@ -126,7 +133,7 @@ impl Rvm {
         let found =
             Found { training, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
         let model = found.model(Model { status, iterations: 1, ..label_model::bare(training, kernel) })?;
-        // There was no search: all centres are its relevance vectors.
+        // Without a search, all centres count as its relevance vectors.
         let searched = model.relevance.clone();
         let process = model.process.map(|process| crate::model::ProcessPrior { searched, ..process });
         let model = Model { process, ..model };
@@ -139,7 +146,7 @@ impl Rvm {
         let report = Report {
             candidates: candidates.len(),
             repairs: Repairs { left_out_rows, noise_capped: capped, ..training.repairs.clone() },
-            // Where time has ended the choice of centres nobody knows.
+            // If the time limit ended the choice of centres, it is unknown whether the features carry information.
             nothing_found: model.relevance.is_empty() && !training.repairs.constant_target && status == Status::Converged,
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
             process: Some(ProcessFit {
@@ -155,9 +162,9 @@ impl Rvm {
         Ok((model, report))
     }
 
-    /// Candidates that may be centres, ascending, beside so many rows of a sample and sums at so many ratios: given landmarks, or rows
-    /// drawn at random. Under FITC's diagonal centres do best where rows are dense; those of k-means or of the largest residual are at
-    /// the edges.
+    /// Returns the candidates that may become centres, ascending: given landmarks, or rows drawn at random. Their
+    /// number leaves memory for `sample` rows and for sums at `ratios` ratios. Under FITC's diagonal, centres are best
+    /// where rows are dense. Centres from k-means or of the largest residual lie at the edges.
     pub(super) fn drawn(&self, training: &TrainingSet, sample: usize, ratios: usize) -> Vec<usize> {
         let all = training.origin.len();
         let size = match self.dictionary {
@@ -170,7 +177,7 @@ impl Rvm {
     }
 }
 
-/// Candidates as points, [M, D].
+/// Returns the centres of candidates, [M, D].
 pub(super) fn at(training: &TrainingSet, candidates: &[usize]) -> Array2<f64> {
     match training.columns(candidates).1 {
         Columns::Kernel { centres, .. } => centres,
@@ -178,9 +185,10 @@ pub(super) fn at(training: &TrainingSet, candidates: &[usize]) -> Array2<f64> {
     }
 }
 
-impl Sums<'_> {
-    /// At the ratio of highest evidence of all rows, in two passes at most; `None` where there is no time for the first.
-    fn best(&self) -> Result<Option<Whole>> {
+impl RowSums<'_> {
+    /// Returns the fit at the ratio of highest evidence, after at most two passes; `None` if there is no time for the
+    /// first.
+    fn best(&self) -> Result<Option<FullFit>> {
         let (low, high) = self.peak.bounds;
         let mut ladder = LADDER.map(|step| (self.peak.log_ratio + step).clamp(low, high)).to_vec();
         ladder.dedup();
@@ -198,14 +206,15 @@ impl Sums<'_> {
         Ok(Some(found.filter(|found| found.peak.log_evidence > first.peak.log_evidence).unwrap_or(first)))
     }
 
-    /// The ratio of highest evidence among some, of which `seen` gets log ratio and evidence; `None` where there is no time for them.
+    /// Computes the fits at some log ratios in one pass and returns that of highest evidence. Log ratios and evidences
+    /// are appended to `seen`. Returns `None` if there is no time for the pass.
     ///
     /// # Errors
-    /// [`Error::Singular`] if A has a Cholesky factor at none of them.
-    fn highest(&self, log_ratios: &[f64], seen: &mut Vec<(f64, f64)>) -> Result<Option<Whole>> {
+    /// Returns [`Error::Singular`] if A has no Cholesky factor at any ratio.
+    fn highest(&self, log_ratios: &[f64], seen: &mut Vec<(f64, f64)>) -> Result<Option<FullFit>> {
         let ratios = log_ratios.iter().map(|log| log.exp()).collect();
-        let Some(sums) = self.rows.sums(&At { ratios, ..self.at.clone() }, self.interrupt)? else { return Ok(None) };
-        let mut best: Option<Whole> = None;
+        let Some(sums) = self.rows.sums(&SumsRequest { ratios, ..self.at.clone() }, self.interrupt)? else { return Ok(None) };
+        let mut best: Option<FullFit> = None;
         for (log_ratio, own) in log_ratios.iter().zip(sums.at_ratios) {
             match self.weights(*log_ratio, own, &sums.totals) {
                 Ok(found) => {
@@ -222,8 +231,8 @@ impl Sums<'_> {
         best.map(Some).ok_or(Error::Singular { columns: self.at.centres.nrows(), jitter: 0.0 })
     }
 
-    /// The weights at a ratio, (M72), and the noise of highest evidence there of each output that learns it.
-    fn weights(&self, log_ratio: f64, sums: RatioSums, totals: &Totals) -> Result<Whole> {
+    /// Returns the weights at a ratio, (M72). The noise variance of each output that learns it maximises the evidence.
+    fn weights(&self, log_ratio: f64, sums: RatioSums, totals: &Totals) -> Result<FullFit> {
         let (first, m, outputs) = (usize::from(self.at.bias), self.at.centres.nrows(), self.learns.len());
         let RatioSums { gram: mut a, right, squares, log_det: mut logs } = sums;
         linalg::mirror(&mut a);
@@ -244,17 +253,18 @@ impl Sums<'_> {
             -0.5 * (constants + quad(k) / log_noise[k].exp()) + totals.rest(k, log_noise[k]).0
         };
         let log_evidence = (0..outputs).map(of_output).sum();
-        let peak = Peak { log_ratio, log_noise, log_evidence, ..*self.peak };
-        Ok(Whole { peak, count: totals.count, weights: Weights { factor: factor.lower, mean } })
+        let peak = Maximum { log_ratio, log_noise, log_evidence, ..*self.peak };
+        Ok(FullFit { peak, count: totals.count, weights: Weights { factor: factor.lower, mean } })
     }
 
-    /// With means that have the digits of the rows where A is ill-conditioned: one step from what they leave, while there is time.
-    fn corrected(&self, mut whole: Whole) -> Result<Whole> {
+    /// Returns the fit with corrected means if A is ill-conditioned and there is time for another pass. One Newton step
+    /// from the residuals at the rows restores the digits that the sums have lost.
+    fn corrected(&self, mut whole: FullFit) -> Result<FullFit> {
         let Weights { factor, mean } = &mut whole.weights;
         let diagonal = factor.diag();
         let (low, high) = diagonal.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
         let ratio = whole.peak.log_ratio.exp();
-        let at = At { ratios: vec![ratio], mean: Some(mean.clone()), ..self.at.clone() };
+        let at = SumsRequest { ratios: vec![ratio], mean: Some(mean.clone()), ..self.at.clone() };
         if (high / low).powi(2) > ILL
             && let Some(left) = self.rows.sums(&at, self.interrupt)?
         {
@@ -268,10 +278,11 @@ impl Sums<'_> {
     }
 }
 
-/// Where the evidence of all rows may be higher than at the log ratios `seen`, which ascend: at the peak of the parabola through three of
-/// them, none if that gains less than `tolerance`; if it is beyond the ends, at up to three about it.
+/// Returns further log ratios at which the evidence of all rows may be higher than at those in `seen`, which are
+/// ascending. If the parabola through three of them has its peak between the ends, this is the peak, or nothing if it
+/// gains less than `tolerance`. If the peak is beyond the ends, these are up to three log ratios about it.
 fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> Vec<f64> {
-    // Above a ratio where A has no Cholesky factor there is none either.
+    // If A has no Cholesky factor at a ratio, it has none at any higher ratio.
     let (known, singular) = seen.split_at(seen.iter().take_while(|(_, value)| value.is_finite()).count());
     let Some(best) = (0..known.len()).max_by(|i, j| known[*i].1.total_cmp(&known[*j].1)) else { return vec![] };
     let high = singular.first().map_or(high, |(log_ratio, _)| 0.5 * (log_ratio + known[known.len() - 1].0));
@@ -280,11 +291,11 @@ fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> 
         let middle = best.clamp(1, known.len() - 2);
         let [(a, lower), (x, value), (b, upper)] = [known[middle - 1], known[middle], known[middle + 1]];
         let (left, right) = ((value - lower) / (x - a), (value - upper) / (b - x));
-        // Half of the second derivative, and the slope at x.
+        // Half of the second derivative, and the first derivative at x.
         let (bend, slope) = ((left + right) / (b - a), (left * (b - x) - right * (x - a)) / (b - a));
         let at = match bend > 0.0 {
             true => x + 0.5 * slope / bend,
-            // Infinity times 0 would be no number.
+            // Infinity times 0 would not be a number.
             false if slope == 0.0 => x,
             false => slope * f64::INFINITY,
         };
@@ -300,13 +311,13 @@ fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> 
     more
 }
 
-/// Returns why the choice of centres of `model` ended; `reached` is true if they leave as little of the prior as was asked for.
+/// Returns the reason why the choice of centres ended. `reached` is true if the residual is as low as requested.
 fn certificate(model: &Model, reached: bool) -> Certificate {
     Certificate::of_reason(match model.status {
-        Status::TimeLimit => "time_limit ended the choice of centres, or the weights are those of a sample of the rows",
-        _ if model.relevance.is_empty() => "the features tell nothing of the targets: their mean is predicted",
-        _ if !reached => "there is no room for more centres (dictionary, memory_limit)",
-        _ => "the centres leave as little of the prior as was asked for",
+        Status::TimeLimit => "time_limit ended the choice of centres, or the weights were fitted to a sample of the rows",
+        _ if model.relevance.is_empty() => "the features carry no information about the targets: the model predicts their mean",
+        _ if !reached => "dictionary or memory_limit allows no more centres",
+        _ => "the residual variance of the prior is as low as requested",
     })
 }
 
@@ -320,10 +331,10 @@ mod tests {
         (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract()
     }
 
-    /// Blocks of a few rows give what [`Fitc`] gives from all at once, at noise of any size: rows of several weights, equal inputs, two
-    /// outputs, kernels of which k(x, x) is not 1, no constant.
+    /// Sums over blocks of a few rows agree with [`Fitc`] on all rows, for small and large noise. The rows have
+    /// different weights, equal inputs and two outputs. In one kernel k(x, x) is not 1, and one model has no constant.
     #[test]
-    fn sums_by_blocks_are_those_of_all_rows() {
+    fn sums_by_blocks_equal_those_of_all_rows() {
         let x = Array2::from_shape_fn((60, 2), |(i, d)| 2.0 * wave(i / 2, d) - 1.0);
         let t = Array2::from_shape_fn((60, 2), |(i, k)| (3.0 * x[[i, 0]] + k as f64).sin() + 0.1 * wave(i, k + 5));
         let weights_of: Vec<f64> = (0..60).map(|i| 0.5 + wave(i, 7)).collect();
@@ -338,18 +349,18 @@ mod tests {
                 let centres = rows.x.select(Axis(0), pivots.centres());
                 let (lower, interrupt) = (pivots.factor(), Interrupt::default());
                 let ratios = vec![f64::exp(log_ratio - 1.0), f64::exp(log_ratio)];
-                let at = At { kernel: kernel.clone(), centres, lower, bias, ratios, mean: None };
+                let at = SumsRequest { kernel: kernel.clone(), centres, lower, bias, ratios, mean: None };
                 let expected = fitc.evidence(log_ratio, &log_noise).unwrap().unwrap().value;
                 let bounds = (log_ratio, log_ratio);
-                let peak = Peak { log_ratio, log_noise, log_evidence: 0.0, bounds, evaluations: 0 };
+                let peak = Maximum { log_ratio, log_noise, log_evidence: 0.0, bounds, evaluations: 0 };
                 let weights = |learns: [bool; 2]| {
                     let held = AllRows::Held(&rows);
-                    let sums = Sums { rows: &held, at: &at, peak: &peak, learns: &learns, interrupt: &interrupt };
+                    let sums = RowSums { rows: &held, at: &at, peak: &peak, learns: &learns, interrupt: &interrupt };
                     let whole = sums.highest(&[log_ratio], &mut vec![]).unwrap().unwrap();
                     sums.corrected(whole).unwrap()
                 };
-                // Parts of the rows add up to all of them.
-                let pieces = |at: &At| {
+                // Sums over parts of the rows add up to the sums over all rows.
+                let pieces = |at: &SumsRequest| {
                     let of = |range: std::ops::Range<usize>| {
                         let rows = DistinctRows::new(
                             x.slice(s![range.clone(), ..]),
@@ -371,19 +382,19 @@ mod tests {
                     let scale = one.right.iter().fold(0.0f64, |scale, v| scale.max(v.abs()));
                     assert!((&one.right - &many.right).iter().all(|d| d.abs() < 1e-12 * scale));
                 }
-                // Sums at several ratios are those at each.
-                let of_one = At { ratios: at.ratios[1..].to_vec(), ..at.clone() };
+                // Sums at several ratios equal the sums at each ratio alone.
+                let of_one = SumsRequest { ratios: at.ratios[1..].to_vec(), ..at.clone() };
                 let mut last = PartSums::new(&of_one, 2);
                 last.add_rows(&of_one, &rows, &interrupt).unwrap();
                 let scale = last.at_ratios[0].gram.diag().iter().fold(0.0f64, |scale, v| scale.max(*v));
                 assert!((&last.at_ratios[0].gram - &one.at_ratios[1].gram).iter().all(|d| d.abs() < 1e-13 * scale));
                 assert_eq!(one.totals.inputs, many.totals.inputs);
-                let Whole { peak: found_peak, weights: found, .. } = weights([false, false]);
+                let FullFit { peak: found_peak, weights: found, .. } = weights([false, false]);
                 let value = found_peak.log_evidence;
                 assert!((value - expected).abs() < 1e-8 * expected.abs().max(1.0), "{log_ratio}: {value} instead of {expected}");
                 let mean = fitc.weights(log_ratio).unwrap().unwrap().mean;
                 let size = mean.iter().fold(0.0f64, |size, v| size.max(v.abs()));
-                // The noise of highest evidence.
+                // The noise variance maximises the evidence.
                 let best = weights([true, true]).peak;
                 for factor in [-0.01, 0.0, 0.01] {
                     let moved: Vec<f64> = best.log_noise.iter().map(|log| log + factor).collect();
@@ -394,8 +405,8 @@ mod tests {
             }
         }
     }
-    /// Further ratios are few, within the bounds and ascending, whatever the evidence at the first ones: flat, bent upwards, without a
-    /// Cholesky factor.
+    /// Further ratios are at most three, ascending and within the bounds for any evidence at the first ones: constant,
+    /// convex, or without a Cholesky factor.
     #[test]
     fn further_ratios_are_few_and_within_bounds() {
         let (none, bounds) = (f64::NEG_INFINITY, (-3.0, 9.0));
@@ -417,23 +428,23 @@ mod tests {
         }
     }
 
-    /// From any ratio of a sample, two passes find the ratio of highest evidence of all rows, near enough; and the bound where that is
-    /// beyond it.
+    /// From any ratio of a sample, two passes come close to the ratio of highest evidence of all rows, or reach the
+    /// bound if that ratio is beyond it.
     #[test]
     fn two_passes_find_the_ratio_of_all_rows() {
         let x = Array2::from_shape_fn((200, 1), |(i, _)| 4.0 * wave(i, 0) - 2.0);
-        // Finer than ten centres tell.
+        // Ten centres cannot represent this function.
         let t = Array2::from_shape_fn((200, 1), |(i, _)| (9.0 * x[[i, 0]]).sin() * x[[i, 0]].powi(3) + 0.1 * wave(i, 5));
         let rows = DistinctRows::new(x.view(), t.view(), &[1.0; 200], &[1.0; 200]);
         let kernel: Kernel = Rbf { gamma: 9.0.into() }.into();
         let mut pivots = Pivots::new(&kernel, rows.x.view()).unwrap();
         pivots.complete(&[], &(0..200).step_by(20).collect::<Vec<_>>(), 10, |_| false, &Interrupt::default()).unwrap();
         let (centres, lower) = (rows.x.select(Axis(0), pivots.centres()), pivots.factor());
-        let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratios: vec![], mean: None };
+        let at = SumsRequest { kernel: kernel.clone(), centres, lower, bias: true, ratios: vec![], mean: None };
         let (held, interrupt) = (AllRows::Held(&rows), Interrupt::default());
         let find = |log_ratio: f64, bounds: (f64, f64), search: bool| {
-            let from = Peak { log_ratio, log_noise: vec![-1.0], log_evidence: 0.0, bounds, evaluations: 0 };
-            let sums = Sums { rows: &held, at: &at, peak: &from, learns: &[true], interrupt: &interrupt };
+            let from = Maximum { log_ratio, log_noise: vec![-1.0], log_evidence: 0.0, bounds, evaluations: 0 };
+            let sums = RowSums { rows: &held, at: &at, peak: &from, learns: &[true], interrupt: &interrupt };
             let found = if search { sums.best() } else { sums.highest(&[log_ratio], &mut vec![]) };
             found.unwrap().unwrap().peak
         };
@@ -442,7 +453,7 @@ mod tests {
         let best = of_all.max_by(|a, b| a.log_evidence.total_cmp(&b.log_evidence)).unwrap();
         for k in -8..8 {
             let found = find(best.log_ratio + 0.75 * f64::from(k), bounds, true);
-            // Where the peak is within the ratios of the first pass, and where it is far below them.
+            // The tolerance is larger if the maximum is far below the ratios of the first pass.
             let most = if k <= 2 { 0.01 } else { 0.07 };
             let loss = (best.log_evidence - found.log_evidence) / 200.0;
             assert!(loss < most, "{k}: {loss}, {found:?}");

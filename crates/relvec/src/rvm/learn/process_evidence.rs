@@ -1,13 +1,15 @@
-//! The log evidence of a dense Gaussian process and its exact gradient.
+//! The log evidence of a dense Gaussian process and its exact gradient, (M67).
 //!
-//! f ~ N(0, a K + v 1 1'), targets t ~ N(f, s2 diag(1 / c)): an amplitude a, a constant of prior variance v, noise s2. With
-//! C = a K + v 1 1' + s2 diag(1 / c), alpha = inv(C) t and W = sum_k alpha_k alpha_k' - R inv(C) over R outputs,
+//! The model is f ~ N(0, a K + v 1 1') and t ~ N(f, s2 diag(1 / c)), with the amplitude a, the prior variance v of a
+//! constant, and the noise variance s2. With C = a K + v 1 1' + s2 diag(1 / c), alpha = inv(C) t and W = sum_k alpha_k
+//! alpha_k' - R inv(C) over R outputs,
 //!
 //! ```text
 //! log p(t) = sum_k -1/2 t_k' alpha_k - R/2 log|2 pi C| + (rest)       d log p / d theta = 1/2 tr(W dC/dtheta)
 //! ```
 //!
-//! (Rasmussen & Williams 2006, eq. 5.8 and 5.9); the rest is that of rows of equal inputs, [`DistinctRows::rest`].
+//! (Rasmussen & Williams 2006, eq. 5.8 and 5.9). The rest are the terms of rows of equal inputs,
+//! [`DistinctRows::rest`].
 
 use std::f64::consts::PI;
 
@@ -19,11 +21,11 @@ use crate::kernel::{Fill, GradientSums, Kernel, SymmetricSums};
 use crate::linalg::Cholesky;
 use crate::rvm::data::training_set::Hyper;
 
-/// Sides of a tile of the kernel matrix. A row of tiles is made by one thread, so that 1,000 rows keep 8 threads busy; to make
-/// the rows of a tile ready takes a tenth of the time for its pairs.
+/// Number of rows and columns of a tile of the kernel matrix. One thread computes a row of tiles, so that 1,000 rows
+/// keep 8 threads busy. Preparing the rows of a tile takes a tenth of the time for its pairs.
 const TILE: usize = 128;
 
-/// The log evidence, and its derivatives by [`Hyper`] and the logs of the kernel's parameters.
+/// The log evidence, and its derivatives by [`Hyper`] and by the logs of the kernel's parameters.
 #[derive(Debug, Clone)]
 pub(in crate::rvm) struct Evidence {
     pub value: f64,
@@ -32,7 +34,7 @@ pub(in crate::rvm) struct Evidence {
     pub by_parameters: Vec<f64>,
 }
 
-/// The log evidence and what its gradient is made of.
+/// The log evidence and the quantities from which its gradient is computed.
 struct Solved {
     value: f64,
     factor: Cholesky,
@@ -42,7 +44,7 @@ struct Solved {
     ones: f64,
 }
 
-/// `None` where C has no Cholesky factor in 64-bit numbers.
+/// Solves the system of C. Returns `None` if C has no Cholesky factor in 64-bit numbers.
 fn solve(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> Option<Solved> {
     let (n, outputs) = rows.t.dim();
     let (amplitude, noise) = (hyper.log_amplitude.exp(), hyper.log_noise.exp());
@@ -60,13 +62,14 @@ fn solve(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> O
     value.is_finite().then_some(Solved { value, factor, alpha, ones })
 }
 
-/// The log evidence alone, as [`evidence`].
+/// Returns the log evidence without its gradient. Arguments and result are as in [`evidence`].
 pub(in crate::rvm) fn log_evidence(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> Option<f64> {
     solve(rows, kernel, hyper, constant).map(|solved| solved.value)
 }
 
-/// At a kernel, every parameter a number; `constant`: the prior variance v of the constant. `None` where C has no Cholesky
-/// factor in 64-bit numbers. The gradient by the kernel's parameters is left out (empty) unless `with_kernel`.
+/// Returns the log evidence and its gradient for a kernel whose parameters are all numbers. `constant` is the prior
+/// variance v. The gradient in the kernel's parameters is computed only if `with_kernel`, and is empty otherwise.
+/// Returns `None` if C has no Cholesky factor in 64-bit numbers.
 pub(in crate::rvm) fn evidence(
     rows: &DistinctRows,
     kernel: &Kernel,
@@ -77,7 +80,7 @@ pub(in crate::rvm) fn evidence(
     let Solved { value, factor, alpha, ones } = solve(rows, kernel, hyper, constant)?;
     let (n, outputs) = rows.t.dim();
     let (amplitude, noise, r) = (hyper.log_amplitude.exp(), hyper.log_noise.exp(), outputs as f64);
-    // W of the lower triangle.
+    // Lower triangle of W.
     let mut w = factor.lower_of_inverse();
     for (i, mut row) in w.outer_iter_mut().enumerate() {
         let mut row = row.slice_mut(s![..=i]);
@@ -88,14 +91,14 @@ pub(in crate::rvm) fn evidence(
     }
     let noise_trace: f64 = w.diag().iter().zip(&rows.weights).map(|(w, c)| w * noise / c).sum();
     let sum = alpha.columns().into_iter().map(|alpha| alpha.sum().powi(2)).sum::<f64>() - r * ones;
-    // tr(W C) = t'alpha - R n, which leaves the amplitude when the other parts of C are taken off.
+    // tr(W C) = t'alpha - R n. Subtracting the parts of noise and constant leaves the part of the amplitude.
     let by_amplitude = 0.5 * ((&rows.t * &alpha).sum() - r * n as f64 - noise_trace - constant * sum);
     let by_noise = 0.5 * noise_trace + (0..outputs).map(|k| rows.rest(k, hyper.log_noise).1).sum::<f64>();
     let by_parameters = if with_kernel { kernel_gradient(kernel, rows.x.view(), w, 0.5 * amplitude) } else { vec![] };
     Some(Evidence { value, by_amplitude, by_noise, by_parameters })
 }
 
-/// f of the kernel at all pairs of rows `x`, [n, D]: [n, n], of the upper triangle; what is below it means nothing.
+/// Returns f(k) of the kernel values k at all pairs of rows `x`, [n, D], as [n, n]. Only the upper triangle is defined.
 pub(super) fn upper_of(kernel: &Kernel, x: ArrayView2<f64>, f: impl Fn(f64) -> f64 + Sync) -> Array2<f64> {
     let mut out = Array2::zeros((x.nrows(), x.nrows()));
     let chunks: Vec<ArrayView2<f64>> = x.axis_chunks_iter(Axis(0), TILE).collect();
@@ -110,15 +113,15 @@ pub(super) fn upper_of(kernel: &Kernel, x: ArrayView2<f64>, f: impl Fn(f64) -> f
     out
 }
 
-/// `scale` sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel; of symmetric `w`, [n, n], which is used up, only
-/// the lower triangle is read.
+/// Returns `scale` sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel. `w`, [n, n], is symmetric;
+/// only its lower triangle is read.
 pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2<f64>, scale: f64) -> Vec<f64> {
     let sums = SymmetricSums::new(kernel, x);
     let rows_of_tiles = w.axis_chunks_iter_mut(Axis(0), TILE).into_par_iter().enumerate();
     let parts: Vec<Vec<f64>> = rows_of_tiles
         .map(|(k, mut w)| {
             let first = k * TILE;
-            // What is below the diagonal stands for what is above as well.
+            // Each entry below the diagonal counts for its mirror image too.
             for (i, mut row) in w.outer_iter_mut().enumerate() {
                 row.slice_mut(s![..first + i]).mapv_inplace(|w| 2.0 * w);
                 row.slice_mut(s![first + i + 1..]).fill(0.0);
@@ -134,7 +137,7 @@ pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2
     total
 }
 
-/// The kernel of rows `a`, [n, D], and `b`, [m, D]: [n, m].
+/// Returns the kernel values of rows `a`, [n, D], and `b`, [m, D], as [n, m].
 pub(super) fn kernel_block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((a.nrows(), b.nrows()));
     let fill = kernel.at(b);
@@ -143,7 +146,7 @@ pub(super) fn kernel_block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f6
     out
 }
 
-/// `scale` sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel; `w`, [n, m], is used up.
+/// Returns `scale` sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel, for `w`, [n, m].
 pub(super) fn cross_gradient(
     kernel: &Kernel,
     a: ArrayView2<f64>,
@@ -165,7 +168,8 @@ pub(super) fn cross_gradient(
     total.finish().0.into_iter().map(|v| scale * v).collect()
 }
 
-/// Log evidence of a constant and noise alone, the noise at its maximum: targets of `rows` about 0 where there is a constant.
+/// Returns the log evidence of a constant with noise, at the best noise variance. If there is a constant, the targets
+/// of `rows` must have mean 0.
 pub(in crate::rvm) fn constant_evidence(rows: &DistinctRows) -> f64 {
     let sums = rows.t.columns().into_iter().zip(&rows.scatter).enumerate();
     sums.map(|(k, (t, scatter))| {
@@ -177,7 +181,7 @@ pub(in crate::rvm) fn constant_evidence(rows: &DistinctRows) -> f64 {
     .sum()
 }
 
-/// The kernel at all pairs of rows `x`, [n, D]: [n, n].
+/// Returns the kernel matrix of rows `x`, [n, D], as [n, n].
 #[cfg(test)]
 pub(super) fn kernel_matrix(kernel: &Kernel, x: ArrayView2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((x.nrows(), x.nrows()));
@@ -206,9 +210,9 @@ mod tests {
         DistinctRows::new(x.view(), t.view(), &weights, &factors)
     }
 
-    /// Every registered kernel with a prior, one gamma and one per feature, one output and three.
+    /// Covers every kernel that is a covariance, one gamma and one per feature, one output and three.
     #[test]
-    fn the_gradient_is_that_of_differences() {
+    fn gradient_equals_finite_differences() {
         for (features, outputs) in [(1, 1), (3, 3), (7, 1)] {
             let data = rows(40, features, outputs);
             let per_feature: Vec<f64> = (0..features).map(|d| 0.2 + 0.3 * d as f64).collect();
@@ -239,7 +243,7 @@ mod tests {
         }
     }
 
-    /// A weight of two is a row twice.
+    /// A row of weight two has the same evidence as the row twice.
     #[test]
     fn weights_are_repetitions() {
         let (x, t) = (wave(12, 2, 5), wave(12, 1, 6));
@@ -254,7 +258,7 @@ mod tests {
         assert!((of(&one).value - of(&other).value).abs() < 1e-10);
         assert!((of(&one).by_noise - of(&other).by_noise).abs() < 1e-10);
         assert!((constant_evidence(&one) - constant_evidence(&other)).abs() < 1e-10);
-        // All rows apart, by the N x N covariance.
+        // The expected value comes from the N x N covariance of the unmerged rows.
         let mut covariance = kernel_matrix(&kernel, x.view()) * hyper.log_amplitude.exp() + 1.0;
         covariance.diag_mut().mapv_inplace(|v| v + hyper.log_noise.exp());
         let factor = Cholesky::new(covariance, 0.0).unwrap();

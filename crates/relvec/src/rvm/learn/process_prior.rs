@@ -1,5 +1,5 @@
-//! The process prior of the weights: the search's relevance vectors are completed to centres that span the process, whose
-//! amplitude and noise are fitted again, (M70) to (M72).
+//! The process prior of the weights, (M70) to (M72). Centres are added to the relevance vectors of the search until
+//! they span the process, and then its amplitude and noise are fitted again.
 
 use std::time::Instant;
 
@@ -24,59 +24,62 @@ use crate::rvm::evidence::lbfgs::{self, Limits};
 use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
 
-/// What the prior of a fit is before its centres are known.
+/// The prior of a fit before its centres are chosen.
 pub(super) struct Prior {
-    /// Every parameter a number.
+    /// Kernel whose parameters are all numbers.
     pub kernel: Kernel,
     pub hyper: Hyper,
-    /// Whether the features tell anything of the targets.
+    /// True if the features carry information about the targets.
     pub structure: bool,
 }
 
-/// The amplitude over the noise, and the noise, that were found.
+/// The maximum of the posterior of amplitude and noise.
 #[derive(Debug)]
-pub(super) struct Peak {
+pub(super) struct Maximum {
     pub log_ratio: f64,
-    /// `[R]`.
+    /// Log noise variance of each output, `[R]`.
     pub log_noise: Vec<f64>,
     pub log_evidence: f64,
-    /// Between which the log ratio is.
+    /// Bounds of the log ratio.
     pub bounds: (f64, f64),
     pub evaluations: usize,
 }
 
 impl Rvm {
-    /// A negative feature, its column and value, where a linear spline is among the kernels: it is a covariance at features >= 0.
+    /// Returns the column and value of a negative feature, if a linear spline is among the kernels. That kernel is a
+    /// covariance only for features >= 0.
     fn negative_of_spline(&self, training: &TrainingSet) -> Option<(usize, f64)> {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
         let mut negative = training.rows.indexed_iter().filter(|(_, v)| spline && **v < 0.0);
         negative.next().map(|((_, column), value)| (column, *value))
     }
 
-    /// Checks that the kernels to learn are covariances at the rows of a table, as the processes are that learn them.
+    /// Checks that the kernels to be learned are covariances for the rows of a training set, because kernels are
+    /// learned from Gaussian processes.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a linear spline at negative features.
+    /// Returns [`Error::Parameter`] for a linear spline and negative features.
     pub(in crate::rvm) fn check_covariances(&self, training: &TrainingSet) -> Result<()> {
         let Some((column, value)) = self.negative_of_spline(training) else { return Ok(()) };
         let expected = format!(
-            "kernels that are covariances at all rows: a linear spline is one at features >= 0, and column {column} has {value}; \
-             shift the features (standardised ones are negative below their mean), or leave this kernel out"
+            "features >= 0, where a linear spline is a covariance (column {column} contains {value}); shift the features \
+             (standardised features are negative below their mean), or use another kernel"
         );
         Err(Error::Parameter { name: "kernel".into(), found: "linear_spline".into(), expected })
     }
 
-    /// Whether the weights of a fit to a table have a process prior.
+    /// Returns true if the weights of a fit to this training set have a process prior.
     ///
     /// # Errors
-    /// Rows for which a process that was asked for does not exist.
+    /// Returns [`Error::Parameter`] if the process prior was requested for a kernel that is no covariance for these
+    /// rows.
     pub(in crate::rvm) fn has_process(&self, training: &TrainingSet) -> Result<bool> {
         let rows = training.rows.nrows();
         let spline = self.negative_of_spline(training).is_some();
         match self.weight_prior {
             WeightPrior::Ard => Ok(false),
             WeightPrior::Process if spline => {
-                self.refuse_process("kernel = linear_spline at negative features: it is a covariance at features >= 0")?;
+                self.refuse_process("kernel = linear_spline with negative features: it is a covariance only for features >= 0")?;
                 Ok(false)
             }
             WeightPrior::Process => Ok(true),
@@ -87,7 +90,7 @@ impl Rvm {
         }
     }
 
-    /// Whether classes of a table are learnt by regression on their labels.
+    /// Returns true if classes are learned by regression on their labels.
     ///
     /// # Errors
     /// Returns the errors of [`Rvm::has_process`].
@@ -95,7 +98,7 @@ impl Rvm {
         Ok(self.likelihood.is_for_classes() && self.has_process(training)?)
     }
 
-    /// The model with the process prior in place of the precisions that the search has found, if the weights are to have it.
+    /// Replaces the precisions of the model that the search found by the process prior, if the weights have one.
     pub(in crate::rvm) fn with_process(&self, training: &TrainingSet, searched: (Model, Report)) -> Result<(Model, Report)> {
         if !self.has_process(training)? {
             return Ok(searched);
@@ -116,16 +119,16 @@ impl Rvm {
             let most = self.most_centres(training, points.x.nrows(), 1);
             pivots.complete(&first, &among, most, |pivots| left(pivots) <= self.most_residual(), &training.interrupt)?;
         }
-        // Without structure there is no process, and nothing left of it.
+        // Without structure there is no process, and no residual.
         let (residual, own) = match prior.structure {
             true => (left(&pivots), pivots.residual()[..rows.len()].to_vec()),
             false => (0.0, vec![0.0; rows.len()]),
         };
         let features = pivots.features();
         let fitc = Fitc { rows: &rows, features: features.slice(s![.., ..rows.len()]), residual: &own, bias: self.bias };
-        let peak = climb(training, &Fitc { rows: &even, ..fitc }, &prior, pivots.mean_diagonal())?;
+        let peak = maximise_posterior(training, &Fitc { rows: &even, ..fitc }, &prior, pivots.mean_diagonal())?;
         let peak = match fitc.evidence(peak.log_ratio, &peak.log_noise)? {
-            Some(found) => Peak { log_evidence: found.value, ..peak },
+            Some(found) => Maximum { log_evidence: found.value, ..peak },
             None => peak,
         };
         let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
@@ -158,7 +161,7 @@ impl Rvm {
         Ok((model, Report { process, repairs, nothing_found, seconds, ..report }))
     }
 
-    /// The kernel, amplitude and noise of a dense process for a table.
+    /// Returns the kernel, amplitude and noise of a dense process for a training set.
     pub(super) fn process_of(&self, training: &TrainingSet) -> Result<Prior> {
         let of = |learned: &Learned| Prior {
             kernel: learned.kernel.clone(),
@@ -172,12 +175,12 @@ impl Rvm {
         Ok(of(&kernel_choice::by_process(&given, training)?.0))
     }
 
-    /// Centres that there is room for, 1 at least, of so many points: the features as they grow and once more, four triangles, and the
-    /// sums at further ratios than one.
+    /// Returns the largest number of centres, at least 1, for which there is memory. This counts the features of all
+    /// points while they grow and once more, four triangles, and the sums at the second and further ratios.
     pub(super) fn most_centres(&self, training: &TrainingSet, points: usize, ratios: usize) -> usize {
         let (n, squares) = (points as f64, 7.0 + ratios as f64);
         let numbers = training.memory_limit.saturating_sub(training.taken) as f64 / 8.0;
-        // 4 n m + squares m^2 = numbers.
+        // Solves 4 n m + squares m^2 = numbers for m.
         let room = ((16.0 * n * n + 4.0 * squares * numbers).sqrt() - 4.0 * n) / (2.0 * squares);
         self.dictionary.size(points).min(room as usize).max(1)
     }
@@ -196,12 +199,13 @@ impl Points {
     }
 }
 
-/// Amplitude and noise at the maximum of the posterior, from those of the dense process on.
-pub(super) fn climb(training: &TrainingSet, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Peak> {
+/// Maximises the posterior of amplitude and noise, starting from those of the dense process. `size` is the mean of k(x,
+/// x).
+pub(super) fn maximise_posterior(training: &TrainingSet, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Maximum> {
     let (outputs, rows) = (training.noise.len(), fitc.rows);
     let priors = Priors::new(rows.count, 0);
     let size = size.max(f64::MIN_POSITIVE).ln();
-    let held: Vec<Option<f64>> = training
+    let fixed: Vec<Option<f64>> = training
         .noise
         .iter()
         .map(|noise| match noise {
@@ -211,38 +215,41 @@ pub(super) fn climb(training: &TrainingSet, fitc: &Fitc, prior: &Prior, size: f6
         .collect();
     let log_noise_at = |x: &[f64]| -> Vec<f64> {
         let mut free = x[1..].iter();
-        held.iter().map(|held| held.unwrap_or_else(|| *free.next().expect("one for each output that learns its noise"))).collect()
+        fixed
+            .iter()
+            .map(|fixed| fixed.unwrap_or_else(|| *free.next().expect("one for each output that learns its noise")))
+            .collect()
     };
-    let first: Vec<f64> = held.iter().map(|held| held.unwrap_or(prior.hyper.log_noise)).collect();
-    let (least, largest) = first.iter().zip(&held).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (log, held)| {
-        let (own_low, own_high) = if held.is_some() { (*log, *log) } else { NOISE };
+    let first: Vec<f64> = fixed.iter().map(|fixed| fixed.unwrap_or(prior.hyper.log_noise)).collect();
+    let (least, largest) = first.iter().zip(&fixed).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (log, fixed)| {
+        let (own_low, own_high) = if fixed.is_some() { (*log, *log) } else { NOISE };
         (low.min(own_low), high.max(own_high))
     });
     let mean_noise = first.iter().sum::<f64>() / outputs as f64;
     let mut start = vec![prior.hyper.log_amplitude - mean_noise];
     let mut bounds = vec![(AMPLITUDE.0 - size - largest, AMPLITUDE.1 - size - least)];
     if !prior.structure {
-        // Of a process that is not there nothing is to be found.
+        // Without structure the process is absent, and its ratio is fixed.
         (start[0], bounds[0]) = (0.0, (0.0, 0.0));
     }
-    for _ in held.iter().filter(|held| held.is_none()) {
+    for _ in fixed.iter().filter(|fixed| fixed.is_none()) {
         start.push(prior.hyper.log_noise);
         bounds.push(NOISE);
     }
     let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * rows.count * outputs as f64, patience: 2, step: STEP };
-    let mut best: Option<(f64, Peak)> = None;
+    let mut best: Option<(f64, Maximum)> = None;
     let evaluations = lbfgs::maximise(&start, &bounds, limits, |x| {
         if training.interrupt.is_raised_by_hand() {
             return Err(Error::Interrupted);
         }
-        // Once the time is up no step succeeds, which ends it.
+        // After the deadline no point has a value, which ends the maximisation.
         if best.is_some() && training.interrupt.is_late() {
             return Ok(None);
         }
         let log_noise = log_noise_at(x);
         let Some(found) = fitc.evidence(x[0], &log_noise)? else { return Ok(None) };
         let mut posterior = found.value;
-        let free = found.by_noise.iter().zip(&held).filter(|(_, held)| held.is_none()).map(|(slope, _)| *slope);
+        let free = found.by_noise.iter().zip(&fixed).filter(|(_, fixed)| fixed.is_none()).map(|(slope, _)| *slope);
         let mut slope = vec![found.by_ratio];
         slope.extend(free);
         for (x, slope) in x[1..].iter().zip(&mut slope[1..]) {
@@ -259,33 +266,34 @@ pub(super) fn climb(training: &TrainingSet, fitc: &Fitc, prior: &Prior, size: f6
         if best.as_ref().is_none_or(|(value, _)| posterior > *value) {
             best = Some((
                 posterior,
-                Peak { log_ratio: x[0], log_noise, log_evidence: found.value, bounds: bounds[0], evaluations: 0 },
+                Maximum { log_ratio: x[0], log_noise, log_evidence: found.value, bounds: bounds[0], evaluations: 0 },
             ));
         }
         Ok(Some((posterior, slope)))
     })?
     .map_or(1, |peak| peak.evaluations);
     let (_, peak) = best.ok_or(Error::Singular { columns: fitc.features.nrows(), jitter: 0.0 })?;
-    Ok(Peak { evaluations, ..peak })
+    Ok(Maximum { evaluations, ..peak })
 }
 
-/// All that a model is made of.
+/// Parts from which a model is assembled.
 pub(super) struct Found<'a, 'p> {
     pub training: &'a TrainingSet<'p>,
     pub prior: &'a Prior,
     pub points: &'a Points,
     pub pivots: &'a Pivots<'p>,
-    /// What each centre is called in the relevance of a model, in the order of their choice, `[M]`.
+    /// Number of each centre in the relevance of the model, in the order of their choice, `[M]`.
     pub origin: Vec<usize>,
-    pub peak: &'a Peak,
-    /// Rows that the evidence is of, by weight.
+    pub peak: &'a Maximum,
+    /// Sum of the sample weights of the rows of the evidence.
     pub count: f64,
     pub weights: Weights,
     pub residual: f64,
 }
 
 impl Found<'_, '_> {
-    /// The model in the user's units, its centres in the order of the user's rows; what else there is of it is that of the search.
+    /// Returns the model in original units, with centres in the order of the user's rows. All other fields are those of
+    /// `searched`.
     pub fn model(&self, searched: Model) -> Result<Model> {
         let (training, bias) = (self.training, usize::from(self.training.rvm.bias));
         let origin = &self.origin;
@@ -293,7 +301,8 @@ impl Found<'_, '_> {
         let mut order: Vec<usize> = (0..m).collect();
         order.sort_unstable_by_key(|k| origin[*k]);
         let relevance: Vec<usize> = order.iter().map(|k| origin[*k]).collect();
-        // The weights of the features are those of L'w: the factor of the precision of (b, w) is diag(1, L) times that of (b, L'w).
+        // The posterior of the features' weights is that of L'w. The factor of the precision of (b, w) is therefore
+        // diag(1, L) times the factor of the precision of (b, L'w).
         let lower = self.pivots.factor();
         let mut joint = self.weights.factor.clone();
         joint.slice_mut(s![bias.., ..]).assign(&linalg::times(lower.view(), self.weights.factor.slice(s![bias.., ..])));
@@ -313,7 +322,7 @@ impl Found<'_, '_> {
         let of_output = |k: usize| noise[k] * training.units[k].scale.powi(2);
         let learned = training.noise.iter().any(NoisePrecision::is_learnt) || training.repairs.constant_target;
         let noise_variance = match training.rvm.likelihood.as_dyn().noise() {
-            // That of new rows is not.
+            // Noise variances of the training rows were given. The noise of new rows is unknown, so 0 is stored.
             _ if training.known_noise => 0.0,
             NoiseModel::Fixed(variance) if !learned => variance,
             _ => of_output(0),
@@ -336,7 +345,7 @@ impl Found<'_, '_> {
             searched: searched_rows,
             residual: self.residual,
         };
-        // A flat prior of the constant counts by the unit of the targets.
+        // The density of a flat prior of the constant depends on the unit of the targets.
         let flat: f64 = training.units.iter().map(|units| bias as f64 * units.scale.ln()).sum();
         let log_evidence = training.log_evidence_out(self.peak.log_evidence, self.count) + flat;
         let numbers = weights.iter().chain(&intercept).chain(&posterior.scale).chain(&posterior.variance_ratios);

@@ -1,44 +1,45 @@
-//! Answers, which merge in a fixed tree.
+//! Answers of partitions, which are merged in a fixed binary tree.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::bytes::{Reader, Words, checksum, unpack};
+use super::bytes::{Reader, Writer, checksum, damaged, unpack};
 use super::sums::PartSums;
 use super::survey::Survey;
 use crate::error::{Error, Result};
 use crate::statistics::Statistics;
 
-/// First bytes, the version included.
+/// First bytes of an answer, with the version of the format.
 const MAGIC: &[u8] = b"relvec answer 2\n";
 
-/// What parts of the rows answer to a [`Query`](super::Query).
+/// The merged answers of some partitions of the rows to a [`Query`](super::Query).
 ///
-/// Part p is leaf p of a binary tree. The answers of both children of a node become that of the node as soon as both are there, the
-/// left one first: which bits come out does not depend on the order of merging. An answer is small if neighbouring parts are merged
-/// first, and in any case right.
+/// Partition p is leaf p of a binary tree. As soon as the answers of both children of a node are there, they are merged
+/// into the answer of the node, the left child first. The bits of the result therefore do not depend on the order in
+/// which answers arrive. An answer takes least memory if neighbouring partitions are merged first, and is correct in
+/// any order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Checksum of the query.
+    /// Checksum of the query that was answered.
     query: u32,
-    parts: Vec<Seen>,
-    /// By level, leaves being at 0, and number at that level.
+    parts: Vec<PartRecord>,
+    /// Contents of the nodes, by level (leaves have level 0) and number within the level.
     nodes: BTreeMap<(u32, u64), Content>,
 }
 
-/// A part that has answered.
+/// A partition that has answered: its number, its number of rows, and the checksum of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::rvm) struct Seen {
+pub(in crate::rvm) struct PartRecord {
     part: u64,
     pub rows: u64,
     checksum: u64,
 }
 
-/// What adds up.
+/// Results that are added up over partitions.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
-    /// No rows.
+    /// The partition has no rows.
     Nothing,
     Survey(Survey),
     Sums(PartSums),
@@ -72,16 +73,17 @@ impl Content {
 }
 
 impl Answer {
-    /// Of one part: its number, rows and checksum.
+    /// Returns the answer of one partition, which is given by its number, number of rows and checksum.
     pub(super) fn of_part(query: &[u8], (part, rows, sum): (u64, u64, u64), content: Content) -> Answer {
-        let parts = vec![Seen { part, rows, checksum: sum }];
+        let parts = vec![PartRecord { part, rows, checksum: sum }];
         Answer { query: checksum(query), parts, nodes: BTreeMap::from([((0, part), content)]) }
     }
 
-    /// The answer of the parts of both.
+    /// Returns the answer of the partitions of both answers.
     ///
     /// # Errors
-    /// [`Error::Rows`]: answers to different queries, a part that is in both, rows of different shapes.
+    /// Returns [`Error::Rows`] if the queries differ, if a partition is in both answers, or if their rows have
+    /// different shapes.
     pub fn merge(mut self, other: Answer) -> Result<Answer> {
         if self.query != other.query {
             return Err(Error::Rows("answers to different queries cannot be merged".into()));
@@ -104,16 +106,17 @@ impl Answer {
         Ok(self)
     }
 
-    /// What all parts have answered, and which they are. `before`: those of an earlier pass.
+    /// Returns the merged result of all partitions, and the list of these. `before` lists the partitions of an earlier
+    /// pass.
     ///
     /// # Errors
-    /// [`Error::Rows`]: parts that are missing, rows that have changed since.
-    pub(super) fn finish(self, query: &[u8], before: Option<&[Seen]>) -> Result<(Content, Vec<Seen>)> {
+    /// Returns [`Error::Rows`] if a partition is missing, or if its rows differ from those of the earlier pass.
+    pub(super) fn finish(self, query: &[u8], before: Option<&[PartRecord]>) -> Result<(Content, Vec<PartRecord>)> {
         if self.query != checksum(query) {
-            return Err(Error::Rows("this is the answer to another query".into()));
+            return Err(Error::Rows("found the answer to another query".into()));
         }
         let count = before.map_or(self.parts.len(), |before| before.len().max(self.parts.len()));
-        if let Some(missing) = (0..count).find(|k| self.parts.get(*k).is_none_or(|seen| seen.part != *k as u64)) {
+        if let Some(missing) = (0..count).find(|k| self.parts.get(*k).is_none_or(|record| record.part != *k as u64)) {
             let found = self.parts.len();
             let all = before.map_or_else(String::new, |before| format!(" of {}", before.len()));
             return Err(Error::Rows(format!("partition {missing} is missing: {found}{all} partitions have answered")));
@@ -132,23 +135,24 @@ impl Answer {
                 return Err(Error::Rows(format!("partition {part} changed between passes: it has {what}")));
             }
         }
-        // The nodes that are left are ever smaller trees of consecutive parts; the smallest first.
+        // Each remaining node covers consecutive partitions. The nodes are merged from the last one, which has the
+        // smallest tree.
         let mut nodes: Vec<_> = self.nodes.into_iter().collect();
         nodes.sort_by_key(|((level, number), _)| number << level);
         let whole = nodes.into_iter().rev().try_fold(Content::Nothing, |sum, (_, content)| content.with(sum))?;
         Ok((whole, self.parts))
     }
 
-    /// Rows of all parts so far.
+    /// Returns the number of rows of all partitions so far.
     pub fn n_rows(&self) -> usize {
-        self.parts.iter().map(|seen| seen.rows).sum::<u64>() as usize
+        self.parts.iter().map(|record| record.rows).sum::<u64>() as usize
     }
 
-    /// Everything as bytes, with a checksum.
+    /// Returns the answer as bytes, with a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut words = Words::default();
+        let mut words = Writer::default();
         words.count(self.parts.len() as u64);
-        self.parts.iter().for_each(|seen| words.counts([seen.part, seen.rows, seen.checksum]));
+        self.parts.iter().for_each(|record| words.counts([record.part, record.rows, record.checksum]));
         words.count(self.nodes.len() as u64);
         for ((level, number), content) in &self.nodes {
             words.counts([u64::from(*level), *number]);
@@ -171,38 +175,38 @@ impl Answer {
         words.pack(MAGIC, &Header { query: self.query })
     }
 
-    /// Reads what [`Answer::to_bytes`] wrote.
+    /// Reads an answer from the bytes of [`Answer::to_bytes`].
     ///
     /// # Errors
-    /// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
+    /// Returns [`Error::Rows`] if the bytes are not an answer, are of another version, cut short or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Answer> {
         let (Header { query }, mut from) = unpack(MAGIC, "answer", bytes)?;
         let mut parts = vec![];
         for _ in 0..from.size()? {
-            parts.push(Seen { part: from.count()?, rows: from.count()?, checksum: from.count()? });
+            parts.push(PartRecord { part: from.count()?, rows: from.count()?, checksum: from.count()? });
         }
         let mut nodes = BTreeMap::new();
         for _ in 0..from.size()? {
-            let place = Answer::place(&mut from)?;
+            let position = Answer::position(&mut from)?;
             let content = match from.count()? {
                 0 => Content::Nothing,
                 1 => Content::Survey(Survey::read_whole(&mut from)?),
                 2 => Content::Sums(PartSums::read(&mut from)?),
                 3 => Content::Statistics(Statistics::from_bytes(&from.bytes()?)?),
-                _ => return Err(Error::Rows("these bytes are no answer of relvec, or are cut short or damaged".into())),
+                _ => return Err(damaged("answer")),
             };
-            nodes.insert(place, content);
+            nodes.insert(position, content);
         }
         from.end()?;
         Ok(Answer { query, parts, nodes })
     }
 
-    fn place(from: &mut Reader) -> Result<(u32, u64)> {
+    fn position(from: &mut Reader) -> Result<(u32, u64)> {
         let (level, number) = (from.count()?, from.count()?);
-        // A tree over numbers of 64 bits has so many levels.
-        let level = u32::try_from(level).ok().filter(|level| *level < 64);
-        let level = level.ok_or_else(|| Error::Rows("an answer of relvec has a node that no tree has".into()))?;
-        Ok((level, number))
+        // A binary tree over partition numbers of 64 bits has at most 64 levels.
+        let valid = u32::try_from(level).ok().filter(|level| *level < 64);
+        let damaged = || Error::Rows(format!("damaged relvec answer: found a node at level {level}, expected less than 64"));
+        Ok((valid.ok_or_else(damaged)?, number))
     }
 }
 
@@ -233,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Merges neighbours until there is one.
+    /// Merges neighbouring answers until one is left.
     fn tree(mut answers: Vec<Answer>) -> Answer {
         while answers.len() > 1 {
             let mut pairs = answers.into_iter();
@@ -249,15 +253,15 @@ mod tests {
         answers.remove(0)
     }
 
-    /// A hundred thousand parts cost no digits: relative to the sum of magnitudes the error is that of a few roundings.
+    /// The error of a sum over 100,000 partitions is a few roundings, relative to the sum of magnitudes.
     #[test]
-    fn many_parts_cost_no_digits() {
+    fn sum_over_many_partitions_keeps_its_digits() {
         let mut random = Pcg64::seed_from_u64(5);
         let parts: Vec<Vec<f64>> =
             (0..100_000).map(|_| (0..ENTRIES).map(|_| 1e3 * random.random::<f64>().powi(3)).collect()).collect();
         let found = squares(tree(parts.iter().enumerate().map(|(part, values)| answer(part as u64, values)).collect()));
         for k in 0..ENTRIES {
-            // Compensated (Neumaier 1974): exact to far below a rounding.
+            // Neumaier's compensated summation (1974) has an error far below one rounding.
             let (mut sum, mut rest) = (0.0f64, 0.0f64);
             for v in parts.iter().map(|values| values[k]) {
                 let next = sum + v;
@@ -282,7 +286,7 @@ mod tests {
                     let one = answers.swap_remove(random.random_range(0..answers.len()));
                     let k = random.random_range(0..answers.len());
                     let other = answers.swap_remove(k);
-                    // Through bytes, as answers travel.
+                    // Answers travel as bytes.
                     answers.push(Answer::from_bytes(&one.merge(other).unwrap().to_bytes()).unwrap());
                 }
                 assert_eq!(squares(answers.remove(0)), expected, "{count} parts");
@@ -291,15 +295,15 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_counted_once_and_none_is_missing() {
+    fn finish_rejects_missing_repeated_and_changed_partitions() {
         let values = [0.0; ENTRIES];
         let text = |result: Result<Answer>| result.unwrap_err().to_string();
         let three = || answer(0, &values).merge(answer(2, &values)).unwrap();
         assert_eq!(text(three().merge(answer(2, &values))), "partition 2 is counted twice");
         assert_eq!(text(three().merge(three())), "partition 0 is counted twice");
-        let finish = |answer: Answer, before: Option<&[Seen]>| answer.finish(QUERY, before).unwrap_err().to_string();
+        let finish = |answer: Answer, before: Option<&[PartRecord]>| answer.finish(QUERY, before).unwrap_err().to_string();
         assert_eq!(finish(three(), None), "partition 1 is missing: 2 partitions have answered");
-        let before: Vec<Seen> = (0..3).map(|part| Seen { part, rows: 1, checksum: part }).collect();
+        let before: Vec<PartRecord> = (0..3).map(|part| PartRecord { part, rows: 1, checksum: part }).collect();
         assert_eq!(finish(answer(0, &values), Some(&before)), "partition 1 is missing: 1 of 3 partitions have answered");
         let all = three().merge(answer(1, &values)).unwrap();
         assert!(all.clone().finish(QUERY, Some(&before)).is_ok());
@@ -308,7 +312,7 @@ mod tests {
         let mut other = before.clone();
         other[1].rows = 7;
         assert_eq!(finish(all.clone(), Some(&other)), "partition 1 changed between passes: it has 1 rows, and there were 7");
-        other[1] = Seen { checksum: 9, ..before[1] };
+        other[1] = PartRecord { checksum: 9, ..before[1] };
         let text = finish(all.clone(), Some(&other));
         assert_eq!(text, "partition 1 changed between passes: it has rows of other values or weights");
         assert!(all.clone().finish(b"of another ...", None).is_err());

@@ -1,4 +1,5 @@
-//! Bytes of queries, answers and surveys: a line with kind and version, a header, numbers as they are, and a checksum.
+//! Binary format of queries, answers and surveys: a line with kind and version, a JSON header, 64-bit numbers, and a
+//! checksum.
 
 use ndarray::{Array2, ArrayView2};
 use serde::Serialize;
@@ -6,11 +7,11 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
-/// The numbers of a value, of 64 bits each.
+/// Writer of a sequence of 64-bit numbers.
 #[derive(Default)]
-pub(super) struct Words(Vec<u64>);
+pub(super) struct Writer(Vec<u64>);
 
-impl Words {
+impl Writer {
     pub fn count(&mut self, v: u64) {
         self.0.push(v);
     }
@@ -27,7 +28,7 @@ impl Words {
         self.0.extend(values.into_iter().map(|v| v.to_bits()));
     }
 
-    /// Bytes, the last number filled with zeros.
+    /// Appends the number of bytes and then the bytes, padded with zeros to a multiple of 8.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.count(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
@@ -37,14 +38,14 @@ impl Words {
         }
     }
 
-    /// The lower triangle of a matrix, [M, M], row after row.
+    /// Appends the lower triangle of a matrix, [M, M], row by row.
     pub fn triangle(&mut self, a: ArrayView2<f64>) {
         for (i, row) in a.outer_iter().enumerate() {
             self.numbers(row.iter().take(i + 1));
         }
     }
 
-    /// All bytes of a value; `magic` ends with a line break.
+    /// Returns all bytes of a value: `magic`, which ends with a line break, the header, the numbers and a checksum.
     pub fn pack(self, magic: &[u8], header: &impl Serialize) -> Vec<u8> {
         let header = serde_json::to_vec(header).expect("a header is plain numbers and names");
         let mut out = Vec::with_capacity(magic.len() + header.len() + 8 * self.0.len() + 20);
@@ -58,32 +59,33 @@ impl Words {
     }
 }
 
-/// The checksum at the end of bytes that [`Words::pack`] wrote.
+/// Returns the checksum at the end of bytes that [`Writer::pack`] wrote.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     bytes.last_chunk().map_or(0, |last| u32::from_le_bytes(*last))
 }
 
-/// Numbers that are read in the order in which they were written.
+/// Reader of 64-bit numbers, in the order in which they were written.
 pub(super) struct Reader {
     what: &'static str,
     words: std::vec::IntoIter<u64>,
 }
 
-fn damaged(what: &'static str) -> Error {
-    Error::Rows(format!("these bytes are no {what} of relvec, or are cut short or damaged"))
+/// Returns the error for bytes that cannot be read.
+pub(super) fn damaged(what: &'static str) -> Error {
+    Error::Rows(format!("these bytes are not a valid relvec {what}: they are of another kind, cut short or damaged"))
 }
 
-/// Header and numbers of bytes that [`Words::pack`] wrote; `what` they are, for errors.
+/// Splits bytes that [`Writer::pack`] wrote into header and numbers. `what` names the kind of value in errors.
 ///
 /// # Errors
-/// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
+/// Returns [`Error::Rows`] if the bytes are of another kind or version, cut short or damaged.
 pub(super) fn unpack<H: DeserializeOwned>(magic: &[u8], what: &'static str, bytes: &[u8]) -> Result<(H, Reader)> {
     let bad = || damaged(what);
     let Some(rest) = bytes.strip_prefix(magic) else {
-        // All but the version.
+        // The prefix without the version tells a value of another version from other bytes.
         let kind = magic.iter().rposition(|b| *b == b' ').map_or(0, |at| at + 1);
         return Err(match bytes.get(..kind) == Some(&magic[..kind]) {
-            true => Error::Rows(format!("this {what} is of another version of relvec: use the same version everywhere")),
+            true => Error::Rows(format!("this {what} was written by another version of relvec: use the same version everywhere")),
             false => bad(),
         });
     };
@@ -114,7 +116,8 @@ impl Reader {
         self.words.next().ok_or_else(|| self.bad())
     }
 
-    /// A count of things that take at least one number each: no more than there are numbers.
+    /// Reads the number of items that follow. Each takes at least one 64-bit number, so a larger number than remain is
+    /// an error.
     pub fn size(&mut self) -> Result<usize> {
         let size = self.count()?;
         if size > self.words.len() as u64 { Err(self.bad()) } else { Ok(size as usize) }
@@ -140,20 +143,20 @@ impl Reader {
         Ok(self.words.by_ref().take(count).map(f64::from_bits).collect())
     }
 
-    /// Numbers that have to be finite.
+    /// Reads `count` numbers, which must be finite.
     pub fn finite(&mut self, count: usize) -> Result<Vec<f64>> {
         let numbers = self.numbers(count)?;
         if numbers.iter().all(|v| v.is_finite()) { Ok(numbers) } else { Err(self.bad()) }
     }
 
-    /// A matrix, [rows, columns].
+    /// Reads a matrix, [rows, columns], of finite numbers.
     pub fn matrix(&mut self, rows: usize, columns: usize) -> Result<Array2<f64>> {
         let numbers = rows.checked_mul(columns).ok_or_else(|| self.bad())?;
         let numbers = self.finite(numbers)?;
         Ok(Array2::from_shape_vec((rows, columns), numbers).expect("as many numbers as the shape has"))
     }
 
-    /// The lower triangle of a matrix, [M, M]; zero above.
+    /// Reads the lower triangle of a matrix, [M, M]. Entries above the diagonal are zero.
     pub fn triangle(&mut self, m: usize) -> Result<Array2<f64>> {
         let count = m.checked_add(1).and_then(|next| m.checked_mul(next)).ok_or_else(|| self.bad())? / 2;
         let mut numbers = self.finite(count)?.into_iter();
@@ -164,8 +167,10 @@ impl Reader {
         Ok(out)
     }
 
+    /// Checks that all numbers were read.
+    ///
     /// # Errors
-    /// Numbers that nobody has read.
+    /// Returns [`Error::Rows`] if numbers remain.
     pub fn end(self) -> Result<()> {
         if self.words.len() > 0 { Err(self.bad()) } else { Ok(()) }
     }

@@ -1,8 +1,8 @@
-//! Questions about rows that somebody else holds: a query is asked of each part of the rows, and answers merge.
+//! Fits to rows that another program holds: each partition of the rows answers a query, and the answers are merged.
 //!
-//! Queries and answers are values with bytes, and answering is a pure function, so any engine that maps and reduces can hold the
-//! rows, and may answer a part twice. Whoever merges keeps sums in a binary tree by part number, so the same parts give the same bits
-//! in whatever order their answers arrive.
+//! Queries and answers are values that can be sent as bytes, and answering is a pure function. Any engine that maps and
+//! reduces can therefore hold the rows, and may answer for a partition twice. Answers are merged in a binary tree over
+//! the partition numbers, so that the bits of the result do not depend on the order of arrival.
 
 mod answer;
 mod bytes;
@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::answer::Answer;
 use self::answer::Content;
-use self::bytes::{Words, unpack};
+use self::bytes::{Writer, unpack};
 pub(in crate::rvm) use self::source::InPasses;
 pub use self::source::RowSource;
-use self::sums::{At, PartSums};
+use self::sums::{PartSums, SumsRequest};
 use self::survey::{Checked, checksum, columns_of};
 pub use self::survey::{SampledRows, Survey};
 pub(in crate::rvm) use self::survey_pass::Surveyed;
@@ -34,39 +34,39 @@ use crate::rvm::learn::merged_rows::DistinctRows;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 
-/// First bytes, the version included.
+/// First bytes of a query, with the version of the format.
 const MAGIC: &[u8] = b"relvec query 2\n";
 
-/// What a fit asks of rows that it does not hold, see [`RowSource`].
+/// A request for information about the rows of a [`RowSource`].
 #[derive(Debug, Clone)]
 pub struct Query {
-    want: Want,
+    request: Request,
     bytes: Vec<u8>,
 }
 
-/// What is asked for.
+/// Kind and settings of a request.
 #[derive(Debug, Clone)]
-enum Want {
+enum Request {
     Survey { classes: Option<usize>, most: usize, seed: u64 },
-    Sums { at: Box<At>, units: RowUnits },
+    Sums { at: Box<SumsRequest>, units: RowUnits },
     Statistics { kernel: Kernel, centres: Array2<f64>, scaling: Option<Scaling> },
 }
 
-/// What rows are in the units of a fit.
+/// Units in which a fit uses the rows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::rvm) struct RowUnits {
-    /// Of the features, if they are standardised.
+    /// Scaling of the features, if they are standardised.
     pub scaling: Option<Scaling>,
-    /// K; shares of the classes are the targets then, and have no units.
+    /// Number K of classes, whose targets are 0 or 1 and have no units; `None` for real targets.
     pub classes: Option<usize>,
-    /// What divides each target, and is subtracted from it then, `[R]`.
+    /// Divisor of each target, `[R]`, and the mean that is then subtracted, `[R]`.
     pub scale: Vec<f64>,
     pub mean: Vec<f64>,
-    /// The noise variance that those of the rows are relative to, where they are known.
+    /// Noise variance to which the noise variances of the rows are relative, if they are given.
     pub typical_noise: Option<f64>,
 }
 
-/// What bytes begin with.
+/// Header of the bytes of a query.
 #[derive(Serialize, Deserialize)]
 enum Header {
     Survey { classes: Option<usize>, most: usize, seed: u64 },
@@ -75,38 +75,38 @@ enum Header {
 }
 
 impl Query {
-    fn new(want: Want) -> Query {
-        let mut words = Words::default();
-        let header = match &want {
-            Want::Survey { classes, most, seed } => Header::Survey { classes: *classes, most: *most, seed: *seed },
-            Want::Sums { at, units } => {
+    fn new(request: Request) -> Query {
+        let mut words = Writer::default();
+        let header = match &request {
+            Request::Survey { classes, most, seed } => Header::Survey { classes: *classes, most: *most, seed: *seed },
+            Request::Sums { at, units } => {
                 at.write(&mut words);
                 Header::Sums { kernel: at.kernel.clone(), bias: at.bias, units: units.clone() }
             }
-            Want::Statistics { kernel, centres, scaling } => {
+            Request::Statistics { kernel, centres, scaling } => {
                 words.numbers(centres);
                 Header::Statistics { kernel: kernel.clone(), centres: centres.dim(), scaling: scaling.clone() }
             }
         };
         let bytes = words.pack(MAGIC, &header);
-        Query { want, bytes }
+        Query { request, bytes }
     }
 
-    /// Everything as bytes, with a checksum.
+    /// Returns the query as bytes, with a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// Reads what [`Query::to_bytes`] wrote.
+    /// Reads a query from the bytes of [`Query::to_bytes`].
     ///
     /// # Errors
-    /// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
+    /// Returns [`Error::Rows`] if the bytes are not a query, are of another version, cut short or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Query> {
         let (header, mut from) = unpack(MAGIC, "query", bytes)?;
-        let want = match header {
-            Header::Survey { classes, most, seed } => Want::Survey { classes, most, seed },
+        let request = match header {
+            Header::Survey { classes, most, seed } => Request::Survey { classes, most, seed },
             Header::Sums { kernel, bias, units } => {
-                let at = At::read(kernel, bias, &mut from)?;
+                let at = SumsRequest::read(kernel, bias, &mut from)?;
                 let known = at.kernel.resolve(&DataScale { features: at.centres.ncols(), variance: 1.0 })?;
                 let outputs = units.classes.unwrap_or(units.scale.len());
                 let good = known == at.kernel
@@ -114,25 +114,27 @@ impl Query {
                     && !at.ratios.is_empty()
                     && at.mean.as_ref().is_none_or(|mean| mean.ncols() == outputs);
                 if !good {
-                    return Err(Error::Rows("this query of relvec contradicts itself".into()));
+                    return Err(Error::Rows("damaged relvec query: its kernel, ratios, means and units do not match".into()));
                 }
-                Want::Sums { at: Box::new(at), units }
+                Request::Sums { at: Box::new(at), units }
             }
             Header::Statistics { kernel, centres: (l, d), scaling } => {
                 let centres = from.matrix(l, d)?;
-                Want::Statistics { kernel, centres, scaling }
+                Request::Statistics { kernel, centres, scaling }
             }
         };
         from.end()?;
-        Ok(Query { want, bytes: bytes.to_vec() })
+        Ok(Query { request, bytes: bytes.to_vec() })
     }
 
-    /// What rows `x`, [N, D], answer, which are part number `part` of all; there may be none. Parts are numbered from 0 without gaps,
-    /// and have the same rows in all queries of a fit. On the threads of the pool that it is called in; the answer does not depend
-    /// on their number.
+    /// Returns the answer of rows `x`, [N, D], which are partition number `part`. The partition may be empty.
+    ///
+    /// Partitions are numbered from 0 without gaps, and have the same rows in all queries of a fit. The work runs on
+    /// the current thread pool; the answer does not depend on the number of threads.
     ///
     /// # Errors
-    /// Shapes that do not fit, values that are not finite, weights out of range; all name the part.
+    /// Returns an error that names the partition if shapes do not match, a value is not finite, or a weight is out of
+    /// range.
     pub fn answer(&self, part: usize, x: ArrayView2<f64>, targets: &Targets) -> Result<Answer> {
         let mut own = Part::new(self, part as u64);
         own.add(x, targets, &Interrupt::default()).map_err(|error| in_part(error, part))?;
@@ -140,7 +142,7 @@ impl Query {
     }
 }
 
-/// A part of the rows that is read in blocks.
+/// A partition that is read in blocks, with its answer so far.
 struct Part<'q> {
     query: &'q Query,
     number: u64,
@@ -158,8 +160,8 @@ impl Part<'_> {
         if x.nrows() == 0 && targets.is_empty() {
             return Ok(());
         }
-        let sum = match &self.query.want {
-            Want::Survey { classes, most, seed } => {
+        let sum = match &self.query.request {
+            Request::Survey { classes, most, seed } => {
                 if interrupt.is_raised_by_hand() {
                     return Err(Error::Interrupted);
                 }
@@ -169,7 +171,7 @@ impl Part<'_> {
                 let Content::Survey(survey) = &mut self.content else { unreachable!("a survey was begun") };
                 survey.see(self.number, self.rows, x, targets)?
             }
-            Want::Sums { at, units } => {
+            Request::Sums { at, units } => {
                 let own = columns_of(x, targets, units.classes)?;
                 let sum = checksum(x, &own);
                 let rows = units.rows(at, x, own)?;
@@ -180,7 +182,7 @@ impl Part<'_> {
                 sums.add_rows(at, &rows, interrupt)?;
                 sum
             }
-            Want::Statistics { kernel, centres, scaling } => {
+            Request::Statistics { kernel, centres, scaling } => {
                 let sum = checksum(x, &columns_of(x, targets, None)?);
                 if matches!(self.content, Content::Nothing) {
                     self.content = Content::Statistics(Statistics::new(kernel, centres.view())?);
@@ -203,7 +205,7 @@ impl Part<'_> {
 
 impl RowUnits {
     /// Returns rows `x`, `[N, D]`, in these units, without those of weight 0.
-    fn rows(&self, at: &At, x: ArrayView2<f64>, (t, weights, noise): Checked) -> Result<DistinctRows> {
+    fn rows(&self, at: &SumsRequest, x: ArrayView2<f64>, (t, weights, noise): Checked) -> Result<DistinctRows> {
         let d = at.centres.ncols();
         if x.ncols() != d {
             let expected = format!("{d} columns");
@@ -214,7 +216,9 @@ impl RowUnits {
             return Err(Error::Shape { what: "targets", expected, found: t.ncols().to_string() });
         }
         if noise.is_some() != self.typical_noise.is_some() {
-            return Err(Error::Targets("the noise variances of some rows are given, and not those of others".into()));
+            return Err(Error::Targets(
+                "noise variances are given for some rows only: give them for all rows or for none".into(),
+            ));
         }
         let used: Vec<usize> = (0..x.nrows()).filter(|n| weights[*n] > 0.0).collect();
         let inner = match self.classes {
@@ -232,7 +236,7 @@ impl RowUnits {
     }
 }
 
-/// An error in a part of the rows.
+/// Returns the error with the number of the partition, and positions in the names of the Python interface.
 fn in_part(error: Error, part: usize) -> Error {
     let text = match error {
         Error::Interrupted => return Error::Interrupted,

@@ -1,25 +1,25 @@
-//! Means and variances of columns by weight; those of blocks of rows add.
+//! Weighted means and variances of columns, which can be merged over blocks of rows.
 
 use ndarray::{ArrayView1, ArrayView2};
 
-use super::bytes::{Reader, Words};
+use super::bytes::{Reader, Writer};
 use crate::error::Result;
 use crate::kernel::DataScale;
 use crate::model::Scaling;
 
-/// Moments of each column.
+/// Weighted moments of each column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Moments {
     columns: Vec<Column>,
     weight: f64,
 }
 
-/// In units of `unit`, the largest entry so far, so that no square leaves the range.
+/// Moments of a column, divided by `unit`, its largest magnitude so far, so that squares stay in the range of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Column {
     unit: f64,
     mean: f64,
-    /// Sum of squares about the mean.
+    /// Weighted sum of squared deviations from the mean.
     squares: f64,
     first: f64,
     constant: bool,
@@ -36,7 +36,8 @@ impl Column {
         Column { unit: largest, mean, squares, first, constant: entries.iter().all(|v| *v == first) }
     }
 
-    /// Both together, of so much weight each: the sum of squares about the common mean (Chan, Golub and LeVeque 1983).
+    /// Returns the moments of the entries of both columns, whose total weights are `weight` and `others`. The sum of
+    /// squares is taken about the common mean (Chan, Golub and LeVeque 1983).
     fn with(&self, other: &Column, weight: f64, others: f64) -> Column {
         let largest = self.unit.max(other.unit);
         let unit = if largest > 0.0 { largest } else { 1.0 };
@@ -54,7 +55,7 @@ impl Column {
 }
 
 impl Moments {
-    /// Of rows, [N, D], of weights > 0, `[N]`.
+    /// Returns the moments of rows, [N, D], with positive weights, `[N]`.
     pub fn of(rows: ArrayView2<f64>, weights: &[f64]) -> Moments {
         if rows.nrows() == 0 {
             return Moments::default();
@@ -63,7 +64,7 @@ impl Moments {
         Moments { columns: rows.columns().into_iter().map(|column| Column::of(column, weights, weight)).collect(), weight }
     }
 
-    /// Adds those of other rows of as many columns.
+    /// Adds the moments of other rows, which have the same number of columns.
     pub fn add(&mut self, other: &Moments) {
         if self.weight == 0.0 {
             *self = other.clone();
@@ -74,17 +75,17 @@ impl Moments {
         }
     }
 
-    /// Sum of the weights.
+    /// Returns the sum of the weights.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Columns that are the same on every row.
+    /// Returns the columns that are the same on every row.
     pub fn constant(&self) -> Vec<usize> {
         (0..self.columns.len()).filter(|k| self.columns[*k].constant).collect()
     }
 
-    /// Mean and standard deviation of each column.
+    /// Returns the mean and standard deviation of each column.
     fn moments(&self) -> Vec<(f64, f64)> {
         let of = |column: &Column| match column.constant {
             true => (column.first, 0.0),
@@ -93,13 +94,13 @@ impl Moments {
         self.columns.iter().map(of).collect()
     }
 
-    /// What standardises the columns.
+    /// Returns the scaling that standardises the columns.
     pub fn scaling(&self) -> Scaling {
         let (mean, deviation): (_, Vec<f64>) = self.moments().into_iter().unzip();
         Scaling { mean, scale: deviation.into_iter().map(|v| if v > 0.0 { v } else { 1.0 }).collect() }
     }
 
-    /// What `gamma = "scale"` asks for: the variance of all entries taken together.
+    /// Returns the scale for `gamma = "scale"`: the variance of all entries taken together.
     pub fn data_scale(&self) -> DataScale {
         let (d, moments) = (self.columns.len(), self.moments());
         let middle = moments.iter().map(|m| m.0).sum::<f64>() / d as f64;
@@ -107,7 +108,7 @@ impl Moments {
         DataScale { features: d, variance }
     }
 
-    pub fn write(&self, out: &mut Words) {
+    pub fn write(&self, out: &mut Writer) {
         out.count(self.columns.len() as u64);
         out.number(self.weight);
         for column in &self.columns {
@@ -150,7 +151,7 @@ mod tests {
             let (found, expected) = (moments.scaling(), Scaling::of(x.view(), Some(&weights)));
             for k in 0..3 {
                 assert!((found.mean[k] - expected.mean[k]).abs() <= 1e-13 * expected.mean[k].abs(), "mean {k}");
-                // A millionth of the values of feature 1: six digits are lost whoever computes it.
+                // The spread of feature 1 is a millionth of its values, so that six digits are lost in any computation.
                 assert!((found.scale[k] / expected.scale[k] - 1.0).abs() < [1e-13, 1e-8, 1e-13][k], "scale {k}");
             }
             assert_eq!(moments.constant(), [2]);

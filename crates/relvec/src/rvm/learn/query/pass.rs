@@ -1,56 +1,57 @@
-//! Passes over rows that somebody else holds.
+//! Repeated passes over the rows of a source.
 
 use std::sync::{Mutex, PoisonError};
 
 use ndarray::Array2;
 
-use super::answer::{Content, Seen};
-use super::sums::{At, PartSums};
-use super::{Query, RowSource, RowUnits, Want};
+use super::answer::{Content, PartRecord};
+use super::sums::{PartSums, SumsRequest};
+use super::{Query, Request, RowSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::statistics::Statistics;
 
-/// Rows that are summed over again and again, and have to stay the same.
+/// Passes over the rows of a source, which must not change between passes.
 pub(in crate::rvm) struct Pass<'a> {
     source: &'a dyn RowSource,
     units: RowUnits,
-    /// The parts of the first pass.
-    before: Mutex<Option<Vec<Seen>>>,
+    /// The partitions of the first pass.
+    before: Mutex<Option<Vec<PartRecord>>>,
 }
 
 impl<'a> Pass<'a> {
-    /// Over the rows of `source`, of which `training` holds a sample; `before`: the parts of an earlier pass.
-    pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<Seen>>) -> Pass<'a> {
+    /// Returns passes over the rows of `source`. `before` lists the partitions of an earlier pass.
+    pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<PartRecord>>) -> Pass<'a> {
         Pass { source, units, before: Mutex::new(before) }
     }
 
-    /// Sums over all rows.
+    /// Returns sums over all rows.
     ///
     /// # Errors
-    /// Errors of the source; parts that are missing, rows that have changed since the first pass.
-    pub fn sums(&self, at: &At) -> Result<PartSums> {
-        match self.ask(Want::Sums { at: Box::new(at.clone()), units: self.units.clone() })? {
+    /// Returns the errors of the source, and [`Error::Rows`] if a partition is missing or has changed since the first
+    /// pass.
+    pub fn sums(&self, at: &SumsRequest) -> Result<PartSums> {
+        match self.ask(Request::Sums { at: Box::new(at.clone()), units: self.units.clone() })? {
             Content::Sums(sums) => Ok(sums),
             _ => Err(Error::TooFewRows { found: 0, least: 2 }),
         }
     }
 
-    /// Statistics of all rows for a kernel at centres, [L, D].
+    /// Returns the sufficient statistics of all rows for a kernel at centres, [L, D].
     ///
     /// # Errors
-    /// As [`Pass::sums`].
+    /// Returns the errors of [`Pass::sums`].
     pub fn statistics(&self, kernel: &Kernel, centres: Array2<f64>) -> Result<Statistics> {
-        match self.ask(Want::Statistics { kernel: kernel.clone(), centres, scaling: self.units.scaling.clone() })? {
+        match self.ask(Request::Statistics { kernel: kernel.clone(), centres, scaling: self.units.scaling.clone() })? {
             Content::Statistics(statistics) => Ok(statistics),
             _ => Err(Error::TooFewRows { found: 0, least: 2 }),
         }
     }
 
-    fn ask(&self, want: Want) -> Result<Content> {
-        let query = Query::new(want);
+    fn ask(&self, request: Request) -> Result<Content> {
+        let query = Query::new(request);
         let answer = self.source.map_reduce(&query)?;
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let (content, parts) = answer.finish(&query.bytes, before.as_deref())?;
@@ -58,14 +59,15 @@ impl<'a> Pass<'a> {
         Ok(content)
     }
 
-    /// Rows of the passes so far.
+    /// Returns the number of rows of the latest pass; 0 before the first.
     pub fn rows(&self) -> usize {
-        self.before.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().map(|seen| seen.rows).sum::<u64>() as usize
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().map(|record| record.rows).sum::<u64>()
+            as usize
     }
 }
 
 impl RowUnits {
-    /// The units of a table; `classes`: K, if there are any.
+    /// Returns the units of a training set; `classes` is the number K of classes, `None` for real targets.
     pub fn of(training: &TrainingSet, classes: Option<usize>) -> RowUnits {
         let units = if classes.is_some() { &[][..] } else { &training.units };
         let typical = match training.noise.first() {

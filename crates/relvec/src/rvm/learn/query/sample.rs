@@ -1,50 +1,51 @@
-//! A sample of rows that depends neither on their order nor on how they are parted: the different rows of the least hashes.
+//! A random sample of rows that depends neither on their order nor on how they are divided into partitions.
 //!
-//! Bottom-k sampling (Cohen and Kaplan 2007) over different rows, each with the weight of all of its copies. A row of the sample has
-//! one of the k least hashes in each part that contains it, so no part has dropped a copy.
+//! This is bottom-k sampling (Cohen and Kaplan 2007): the sample has the k different rows with the smallest hashes,
+//! each with the total weight of its copies. In each partition that contains it, such a row is among the k smallest, so
+//! that no copy is lost.
 
 use std::collections::BTreeMap;
 
-use super::bytes::{Reader, Words};
+use super::bytes::{Reader, Writer};
 use crate::canonical::plain;
 use crate::error::Result;
 
-/// Added to a seed before it is mixed: the odd number of SplitMix64 (Steele, Lea and Flood 2014).
+/// Increment of a seed or hash before mixing: the odd constant of SplitMix64 (Steele, Lea and Flood 2014).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finaliser of SplitMix64, a bijection.
+/// Returns the finaliser of SplitMix64, which is a bijection.
 fn mixed(mut v: u64) -> u64 {
     v = (v ^ (v >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     v = (v ^ (v >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     v ^ (v >> 31)
 }
 
-/// A hash of the values of a row, as they follow those that led to the hash `before`.
+/// Returns the hash of the values of a row, which continues the hash `before` of earlier values.
 pub(super) fn hash(before: u64, values: impl IntoIterator<Item = f64>) -> u64 {
     values.into_iter().fold(before, |hash, v| mixed(hash.wrapping_add(STEP) ^ plain(v).to_bits()))
 }
 
-/// Where a row is: number of its part, and number in it.
-pub(super) type Place = (u64, u64);
+/// Position of a row: number of its partition, and row within the partition.
+pub(super) type RowPosition = (u64, u64);
 
-/// A row of the sample.
+/// The copies of one row of the sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Copies {
-    /// Sum of their sample weights.
+    /// Sum of the sample weights of the copies.
     pub weight: f64,
-    /// How many they are.
+    /// Number of copies.
     pub rows: u64,
-    /// The first of them.
-    pub first: Place,
+    /// Position of the first copy.
+    pub first: RowPosition,
 }
 
-/// Up to `most` different rows.
+/// A sample of up to `most` different rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     most: usize,
-    /// By hash, and the values for rows of one hash.
+    /// Copies by hash and values. The values distinguish rows with equal hashes.
     rows: BTreeMap<(u64, Vec<u64>), Copies>,
-    /// Whether no row was left out.
+    /// True if no row was dropped.
     whole: bool,
 }
 
@@ -53,8 +54,8 @@ impl Sample {
         Sample { most, rows: BTreeMap::new(), whole: true }
     }
 
-    /// Shows it a row of positive weight, with its hash.
-    pub fn see(&mut self, hash: u64, seed: u64, values: &[f64], weight: f64, first: Place) {
+    /// Adds a row of positive weight, whose values have the hash `hash`, if it belongs to the sample.
+    pub fn see(&mut self, hash: u64, seed: u64, values: &[f64], weight: f64, first: RowPosition) {
         let own = mixed(hash ^ mixed(seed.wrapping_add(STEP)));
         let full = self.rows.len() >= self.most;
         if full && self.rows.last_key_value().is_none_or(|((last, _), _)| own > *last) {
@@ -77,13 +78,13 @@ impl Sample {
         }
     }
 
-    /// Adds the rows of another.
+    /// Merges the sample of other rows into this one.
     pub fn merge(&mut self, other: &Sample) {
         self.whole &= other.whole;
         other.rows.iter().for_each(|(key, copies)| self.insert(key.clone(), *copies));
     }
 
-    /// Whether it holds all rows that it was shown.
+    /// Returns true if the sample has all different rows that were added.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
@@ -92,12 +93,12 @@ impl Sample {
         self.rows.len()
     }
 
-    /// Values and copies, by hash: in random order.
+    /// Returns values and copies of the rows by hash, which is a random order.
     pub fn rows(&self) -> impl Iterator<Item = (Vec<f64>, Copies)> + '_ {
         self.rows.iter().map(|((_, values), copies)| (values.iter().map(|v| f64::from_bits(*v)).collect(), *copies))
     }
 
-    pub fn write(&self, out: &mut Words) {
+    pub fn write(&self, out: &mut Writer) {
         let width = self.rows.keys().next().map_or(0, |(_, values)| values.len());
         out.counts([self.rows.len(), width, self.most, usize::from(self.whole)].map(|count| count as u64));
         for ((hash, values), Copies { weight, rows, first }) in &self.rows {
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_sample_depends_neither_on_order_nor_on_parts() {
-        // Every third value comes twice.
+        // Every fourth row repeats the value of the row before it.
         let rows = || (0..400).map(|i| (i, (i - usize::from(i % 4 == 3)) as f64));
         let whole = draw(rows(), 50, 3);
         assert!(!whole.is_whole() && whole.len() == 50 && whole.rows().any(|(_, copies)| copies.rows == 2));
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_table_is_taken_whole_and_zero_has_no_sign() {
+    fn sample_of_few_rows_is_whole_and_ignores_the_sign_of_zero() {
         let sample = draw([(0, 0.0), (1, -0.0), (2, 1.0)].into_iter(), 2, 0);
         assert!(sample.is_whole() && sample.len() == 2);
         assert!(!draw([(0, 0.0), (1, 1.0), (2, 2.0)].into_iter(), 2, 0).is_whole());
@@ -159,7 +160,7 @@ mod tests {
         for seed in 0..2000 {
             draw((0..100).map(|i| (i, i as f64)), 10, seed).rows().for_each(|(values, _)| counts[values[0] as usize] += 1);
         }
-        // 200 each, with a standard deviation of 13.4.
+        // The expected count is 200, with a standard deviation of 13.4.
         assert!(counts.iter().all(|n| (140..260).contains(n)), "{counts:?}");
     }
 }

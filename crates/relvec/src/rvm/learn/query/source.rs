@@ -1,4 +1,4 @@
-//! Who holds the rows of a fit.
+//! Sources of the rows of a fit: memory, files, or other machines.
 
 use ndarray::ArrayView2;
 
@@ -9,9 +9,10 @@ use crate::report::Interrupt;
 use crate::rvm::data::row_blocks::from_row;
 use crate::targets::Targets;
 
-/// Rows in parts that answer queries, for [`Rvm::fit_rows`](crate::Rvm::fit_rows): in memory, in files, or on other machines.
+/// Rows in partitions that answer queries, for [`Rvm::fit_rows`](crate::Rvm::fit_rows): in memory, in files, or on
+/// other machines.
 ///
-/// Parts in memory are a `Vec` of views and targets:
+/// Partitions in memory are a `Vec` of views and targets:
 ///
 /// ```
 /// use ndarray::{Array1, Array2, s};
@@ -29,10 +30,10 @@ use crate::targets::Targets;
 /// # Ok::<(), relvec::Error>(())
 /// ```
 pub trait RowSource: Sync {
-    /// The answers of all parts, merged in any order: for each part [`Query::answer`], then [`Answer::merge`].
+    /// Returns the answers of all partitions ([`Query::answer`]), merged in any order ([`Answer::merge`]).
     ///
     /// # Errors
-    /// The first one of either; [`Error::Rows`] if rows cannot be had.
+    /// Returns the first error of either method, or [`Error::Rows`] if rows are not available.
     fn map_reduce(&self, query: &Query) -> Result<Answer>;
 }
 
@@ -44,7 +45,7 @@ impl RowSource for Vec<(ArrayView2<'_, f64>, Targets<'_>)> {
     }
 }
 
-/// Rows that come in blocks, one part in all.
+/// Rows that are read in blocks and form one partition.
 pub(in crate::rvm) struct InPasses<'a> {
     pub blocks: &'a dyn Blocks,
     pub interrupt: Interrupt,

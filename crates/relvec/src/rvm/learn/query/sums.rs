@@ -3,46 +3,47 @@
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use super::bytes::{Reader, Words};
+use super::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::report::Interrupt;
 use crate::rvm::learn::merged_rows::{DistinctRows, Totals};
 
-/// Rows of a block of the sums; of a tile of kernel values, which one thread makes.
+/// Number of rows of a block of the sums. Number of rows of a tile of kernel values, which one thread computes.
 const BLOCK_ROWS: usize = 4096;
 const TILE_ROWS: usize = 64;
 
-/// Where sums over rows are made.
+/// Kernel, centres and ratios at which sums over rows are computed.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct At {
-    /// Every parameter a number.
+pub(in crate::rvm) struct SumsRequest {
+    /// Kernel whose parameters are all numbers.
     pub kernel: Kernel,
-    /// [M, D], and L of K = L L', [M, M].
+    /// Centres, [M, D], and the factor L of K = L L', [M, M].
     pub centres: Array2<f64>,
     pub lower: Array2<f64>,
-    /// Whether F has a column of ones, the first.
+    /// True if the first column of F is constant.
     pub bias: bool,
-    /// Ratios of amplitude to noise, `[J]`, at each of which there are sums: the residual of the prior at a row times a ratio adds to the
-    /// noise of its target. A ratio of 0 leaves the residual out.
+    /// Ratios of the amplitude to the noise variance, `[J]`, each with its own sums. The noise variance of a row is
+    /// increased by the ratio times the prior's residual variance there, in units of the noise variance. A ratio of 0
+    /// ignores the residual.
     pub ratios: Vec<f64>,
-    /// Means m, [P, R], of which the sums of what they leave, F' inv(Lambda) (t - F m), are wanted alone.
+    /// Means m, [P, R]. If they are given, only F' inv(Lambda) (t - F m) is computed.
     pub mean: Option<Array2<f64>>,
 }
 
-/// What adds up over rows.
+/// Sums over rows, which can be added.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::rvm) struct PartSums {
-    /// At each ratio, `[J]`.
+    /// Sums at each ratio, `[J]`.
     pub at_ratios: Vec<RatioSums>,
     pub totals: Totals,
 }
 
-/// Sums at one ratio; of a query with means the second sum alone.
+/// Sums at one ratio. If means were given, only `right` is computed.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::rvm) struct RatioSums {
-    /// F' inv(Lambda) F, [P, P], the lower triangle.
+    /// F' inv(Lambda) F, [P, P], lower triangle.
     pub gram: Array2<f64>,
     /// F' inv(Lambda) t, [P, R].
     pub right: Array2<f64>,
@@ -52,13 +53,13 @@ pub(in crate::rvm) struct RatioSums {
     pub log_det: f64,
 }
 
-impl At {
-    /// P.
+impl SumsRequest {
+    /// Returns the number P of columns of F.
     fn columns(&self) -> usize {
         usize::from(self.bias) + self.centres.nrows()
     }
 
-    /// F, [n, P], of rows `x`, [n, D], and what the prior leaves at each, `[n]`.
+    /// Returns F, [n, P], for rows `x`, [n, D], and the residual variance d of the prior at each row, `[n]`.
     fn features(&self, x: ArrayView2<f64>) -> (Array2<f64>, Vec<f64>) {
         let (first, fill) = (usize::from(self.bias), self.kernel.at(self.centres.view()));
         let mut f = Array2::ones((x.nrows(), self.columns()));
@@ -78,10 +79,10 @@ impl At {
 }
 
 impl PartSums {
-    /// Of no rows yet, of `outputs` outputs.
-    pub fn new(at: &At, outputs: usize) -> PartSums {
+    /// Returns sums over no rows, for targets with `outputs` columns.
+    pub fn new(at: &SumsRequest, outputs: usize) -> PartSums {
         let p = at.columns();
-        // Without a Gram matrix where the sums of what means leave are wanted alone.
+        // If means are given, no Gram matrix is computed.
         let width = if at.mean.is_some() { 0 } else { p };
         let (gram, right) = (Array2::zeros((width, width)), Array2::zeros((p, outputs)));
         let sums = RatioSums { gram, right, squares: Array1::zeros(outputs), log_det: 0.0 };
@@ -89,11 +90,12 @@ impl PartSums {
         PartSums { at_ratios: vec![sums; at.ratios.len()], totals }
     }
 
-    /// Adds rows, on the threads of the pool that it is called in.
+    /// Adds rows. The work runs on the current thread pool.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], by hand or by a deadline; a kernel value that is not finite.
-    pub fn add_rows(&mut self, at: &At, rows: &DistinctRows, interrupt: &Interrupt) -> Result<()> {
+    /// Returns [`Error::Interrupted`] if the fit must stop or its deadline has passed, and [`Error::Overflow`] if a sum
+    /// is not finite.
+    pub fn add_rows(&mut self, at: &SumsRequest, rows: &DistinctRows, interrupt: &Interrupt) -> Result<()> {
         for begin in (0..rows.len()).step_by(BLOCK_ROWS) {
             if interrupt.is_raised_by_hand() || interrupt.is_late() {
                 return Err(Error::Interrupted);
@@ -104,18 +106,18 @@ impl PartSums {
         }
         self.totals.add(&rows.totals());
         if !self.at_ratios.iter().all(|sums| sums.log_det.is_finite() && sums.right.iter().all(|v| v.is_finite())) {
-            let what = format!("a sum over values of the kernel ({}) of rows and centres", at.kernel.name());
+            let what = format!("a sum over the values of the kernel {} for rows and centres", at.kernel.name());
             return Err(Error::Overflow { what });
         }
         Ok(())
     }
 
-    fn add_block(&mut self, at: &At, x: ArrayView2<f64>, t: ArrayView2<f64>, weights: &[f64]) {
+    fn add_block(&mut self, at: &SumsRequest, x: ArrayView2<f64>, t: ArrayView2<f64>, weights: &[f64]) {
         let (mut f, residual) = at.features(x);
-        // F is scaled in place, from one ratio to the next.
+        // F is rescaled in place from one ratio to the next.
         let mut before = Array2::ones((x.nrows(), 1));
         for (sums, ratio) in self.at_ratios.iter_mut().zip(&at.ratios) {
-            // Times 0 even infinity would be no number.
+            // An infinite residual times the ratio 0 would not be a number.
             let more = |residual: f64| if *ratio > 0.0 { ratio * residual } else { 0.0 };
             let lambda: Array1<f64> = residual.iter().zip(weights).map(|(residual, c)| more(*residual) + 1.0 / c).collect();
             if let Some(mean) = &at.mean {
@@ -136,7 +138,7 @@ impl PartSums {
         }
     }
 
-    /// The sums of a query at one ratio, and the totals.
+    /// Returns the sums of a query at one ratio, and the totals.
     pub fn single(mut self) -> (RatioSums, Totals) {
         assert_eq!(self.at_ratios.len(), 1, "one ratio was asked for");
         (self.at_ratios.remove(0), self.totals)
@@ -145,12 +147,12 @@ impl PartSums {
     /// Adds the sums over other rows.
     ///
     /// # Errors
-    /// Other shapes.
+    /// Returns [`Error::Rows`] if the shapes differ.
     pub fn add(&mut self, other: &PartSums) -> Result<()> {
         let shapes = |sums: &PartSums| sums.at_ratios.iter().map(|s| (s.right.dim(), s.gram.dim())).collect::<Vec<_>>();
         let (a, b) = (shapes(self), shapes(other));
         if a != b {
-            return Err(Error::Rows(format!("sums of {a:?} numbers cannot be added to sums of {b:?}")));
+            return Err(Error::Rows(format!("sums of shapes {b:?} cannot be added to sums of shapes {a:?}")));
         }
         for (own, other) in self.at_ratios.iter_mut().zip(&other.at_ratios) {
             own.gram += &other.gram;
@@ -162,7 +164,7 @@ impl PartSums {
         Ok(())
     }
 
-    pub(super) fn write(&self, out: &mut Words) {
+    pub(super) fn write(&self, out: &mut Writer) {
         let (p, outputs) = self.at_ratios[0].right.dim();
         let counts = [self.at_ratios.len(), p, outputs, self.at_ratios[0].gram.nrows(), self.totals.inputs];
         out.counts(counts.map(|count| count as u64));
@@ -179,7 +181,7 @@ impl PartSums {
     pub(super) fn read(from: &mut Reader) -> Result<PartSums> {
         let ratios = from.size()?;
         if ratios == 0 {
-            return Err(Error::Rows("an answer of relvec has sums at no ratio".into()));
+            return Err(Error::Rows("damaged relvec answer: found sums at 0 ratios, expected at least 1".into()));
         }
         let (p, outputs, width) = (from.size()?, from.size()?, from.size()?);
         let inputs = from.count()? as usize;
@@ -196,8 +198,8 @@ impl PartSums {
     }
 }
 
-impl At {
-    pub(super) fn write(&self, out: &mut Words) {
+impl SumsRequest {
+    pub(super) fn write(&self, out: &mut Writer) {
         let (m, d) = self.centres.dim();
         let outputs = self.mean.as_ref().map_or(0, Array2::ncols);
         out.counts([m, d, outputs, self.ratios.len()].map(|count| count as u64));
@@ -207,12 +209,12 @@ impl At {
         out.numbers(self.mean.iter().flatten());
     }
 
-    pub(super) fn read(kernel: Kernel, bias: bool, from: &mut Reader) -> Result<At> {
+    pub(super) fn read(kernel: Kernel, bias: bool, from: &mut Reader) -> Result<SumsRequest> {
         let (m, d, outputs, ratios) = (from.size()?, from.size()?, from.size()?, from.size()?);
         let ratios = from.finite(ratios)?;
         let centres = from.matrix(m, d)?;
         let lower = from.triangle(m)?;
         let mean = if outputs > 0 { Some(from.matrix(m + usize::from(bias), outputs)?) } else { None };
-        Ok(At { kernel, centres, lower, bias, ratios, mean })
+        Ok(SumsRequest { kernel, centres, lower, bias, ratios, mean })
     }
 }

@@ -1,9 +1,9 @@
-//! What a fit has to know of all rows before it sums over them: moments, classes, and a sample.
+//! Summary of all rows that a fit needs before it computes sums over them: moments, classes, and a sample.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::bytes::{Reader, Words, unpack};
+use super::bytes::{Reader, Writer, unpack};
 use super::moments::Moments;
 use super::sample::{Sample, hash};
 use crate::error::{Error, Result};
@@ -11,16 +11,17 @@ use crate::kernel::DataScale;
 use crate::model::{Scaling, check_features};
 use crate::targets::{Given, Targets, Values, check_labels};
 
-/// Rows of each class that a sample has, if the class has as many: fewer leave no choice of centres for it, and with K classes the
-/// sample grows by at most so many times K.
+/// Number of rows of each class in the sample, if the class has as many. Fewer rows would leave no choice of centres
+/// for the class. The sample grows by at most this number times K.
 const ROWS_OF_CLASS: usize = 20;
 
-/// First bytes, the version included.
+/// First bytes of a survey, with the version of the format.
 const MAGIC: &[u8] = b"relvec survey 1\n";
 
-/// Moments and a sample of rows that come in any blocks, in any order, from any number of machines.
+/// Moments and a sample of rows that arrive in any blocks, in any order, from any number of machines.
 ///
-/// The sample depends on the values of the rows alone: it is the same however they are parted. Equal rows are one row of the sample.
+/// The sample depends only on the values of the rows, and not on how they are divided into blocks. Equal rows are one
+/// row of the sample.
 ///
 /// ```
 /// use ndarray::{Array2, s};
@@ -40,55 +41,56 @@ const MAGIC: &[u8] = b"relvec survey 1\n";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Survey {
     shape: Shape,
-    /// Rows, and those of positive weight.
+    /// Number of rows, and number of rows of positive weight.
     rows: u64,
     used: u64,
     features: Moments,
-    /// Of real targets.
+    /// Moments of the real targets.
     targets: Moments,
     /// Sum of the weights of each class, `[K]`.
     class_weights: Vec<f64>,
     sample: Sample,
-    /// Some rows of each class, `[K]`.
+    /// Sample of the rows of each class, `[K]`.
     of_class: Vec<Sample>,
 }
 
-/// What rows look like; those that differ have no common survey.
+/// Columns and settings of a survey. Surveys can be merged only if these agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Shape {
-    /// Most rows of the sample, and its seed.
+    /// Largest number of rows of the sample, and its seed.
     most: usize,
     seed: u64,
-    /// K.
+    /// Number K of classes; `None` for real targets.
     classes: Option<usize>,
-    /// D, R real targets (none of classes), and whether the noise of each row is known; `None` before the first row.
+    /// Number D of features, number R of real targets (0 for classes), and whether noise variances are given; `None`
+    /// before the first row.
     columns: Option<(usize, usize, bool)>,
 }
 
-/// The different rows that a [`Survey`] has drawn, in the order of their numbers, S of them.
+/// The S different rows that a [`Survey`] has drawn, in the order of their positions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledRows {
     /// Features, [S, D].
     pub x: Array2<f64>,
-    /// Real targets, [S, R]; none of classes.
+    /// Real targets, [S, R]; no columns for classes.
     pub t: Array2<f64>,
-    /// Labels, `[S]`, and the number of the classes; none, and 0, of real targets.
+    /// Class labels, `[S]`; empty for real targets.
     pub labels: Vec<usize>,
-    /// K.
+    /// Number K of classes; 0 for real targets.
     pub classes: usize,
-    /// Sum of the sample weights of all rows that are equal to each, `[S]`.
+    /// Sum of the sample weights of all rows that equal each sampled row, `[S]`.
     pub weights: Array1<f64>,
-    /// Variance of the noise, `[S]`, if it is known.
+    /// Noise variance of each row, `[S]`, if it is given.
     pub noise: Option<Array1<f64>>,
-    /// Number of the first row that is equal to each, `[S]`, ascending: the partition that has it, and the row in that. Rows of
-    /// [`Survey::update`] are of partition 0.
+    /// Position of the first row that equals each sampled row, `[S]`, ascending: number of its partition, and row
+    /// within the partition. Rows of [`Survey::update`] belong to partition 0.
     pub positions: Vec<(u64, u64)>,
-    /// Whether every row of positive weight is among these.
+    /// True if the sample contains every different row of positive weight.
     pub whole: bool,
 }
 
 impl SampledRows {
-    /// The targets, with weights and noise.
+    /// Returns the targets, with weights and noise variances.
     pub fn targets(&self) -> Targets<'_> {
         let targets = match self.classes {
             0 => Targets::outputs(self.t.view()),
@@ -100,12 +102,12 @@ impl SampledRows {
 }
 
 impl Survey {
-    /// Of no rows yet; the sample will have up to `most` different rows.
+    /// Returns a survey of no rows, whose sample will have up to `most` different rows.
     pub fn new(most: usize, seed: u64) -> Survey {
         Survey::of(None, most, seed)
     }
 
-    /// For classes or real targets.
+    /// Returns a survey of no rows, for K = `classes` classes or for real targets (`None`).
     pub(super) fn of(classes: Option<usize>, most: usize, seed: u64) -> Survey {
         let k = classes.unwrap_or(0);
         Survey {
@@ -120,10 +122,10 @@ impl Survey {
         }
     }
 
-    /// Adds rows `x`, [N, D], with sample weights, `[N]`, or without. After an error nothing has changed.
+    /// Adds rows `x`, [N, D], with sample weights, `[N]`, if they are given. After an error the survey is unchanged.
     ///
     /// # Errors
-    /// Shapes that do not fit, values that are not finite, weights out of range.
+    /// Returns an error if shapes do not match, a value is not finite, or a weight is out of range.
     pub fn update(&mut self, x: ArrayView2<f64>, weights: Option<ArrayView1<f64>>) -> Result<()> {
         check_features("rows", x)?;
         let ones = Array1::ones(x.nrows());
@@ -132,16 +134,18 @@ impl Survey {
         self.take((0, self.rows), x, none, &weights.expect("weights were given"), None).map(|_| ())
     }
 
-    /// Adds rows `x`, [N, D], with real targets, and sample weights and noise variances if `targets` have them. After an error nothing
-    /// has changed.
+    /// Adds rows `x`, [N, D], with real targets, and sample weights and noise variances if `targets` have them. After
+    /// an error the survey is unchanged.
     ///
     /// # Errors
-    /// As [`Survey::update`]; rows with other columns than those before: targets, or noise variances.
+    /// Returns the errors of [`Survey::update`], and an error if the rows differ from earlier ones in the number of
+    /// targets or in whether noise variances are given.
     pub fn update_with_targets(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
         self.see(0, self.rows, x, targets).map(|_| ())
     }
 
-    /// Adds rows `x`, `[B, D]`, of a part, from its row `from` on; returns their checksum.
+    /// Adds rows `x`, `[B, D]`, of a partition, whose first row has the number `from` there, and returns their
+    /// checksum.
     pub(super) fn see(&mut self, part: u64, from: u64, x: ArrayView2<f64>, targets: &Targets) -> Result<u64> {
         if x.nrows() == 0 && targets.is_empty() {
             return Ok(0);
@@ -188,8 +192,10 @@ impl Survey {
         Ok(sum)
     }
 
+    /// Checks the columns of new rows against those of earlier rows.
+    ///
     /// # Errors
-    /// Rows of another shape.
+    /// Returns [`Error::Rows`] if the numbers of columns differ, or if only some rows have noise variances.
     fn agree(&self, columns: (usize, usize, bool)) -> Result<()> {
         let Some((d, outputs, known)) = self.shape.columns else { return Ok(()) };
         let differ = |what: &str, found: usize, others: usize| {
@@ -198,7 +204,9 @@ impl Survey {
         match columns {
             (found, ..) if found != d => differ("features", found, d),
             (_, found, _) if found != outputs => differ("targets", found, outputs),
-            (.., own) if own != known => Err(Error::Rows("the noise variance is known of some rows and not of others".into())),
+            (.., own) if own != known => {
+                Err(Error::Rows("noise variances are given for some rows only: give them for all rows or for none".into()))
+            }
             _ => Ok(()),
         }
     }
@@ -206,7 +214,8 @@ impl Survey {
     /// Adds the rows of another survey.
     ///
     /// # Errors
-    /// Another number of features, targets or classes; a sample of another size or seed.
+    /// Returns [`Error::Rows`] if the surveys differ in the number of features, targets or classes, or in the size or
+    /// seed of the sample.
     pub fn merge(&mut self, other: &Survey) -> Result<()> {
         let differs = |what: &str| Err(Error::Rows(format!("the two surveys have {what}")));
         if self.shape.most != other.shape.most || self.shape.seed != other.shape.seed {
@@ -229,35 +238,36 @@ impl Survey {
         Ok(())
     }
 
-    /// Rows so far.
+    /// Returns the number of rows.
     pub fn n_rows(&self) -> usize {
         self.rows as usize
     }
 
-    /// Rows of positive weight.
+    /// Returns the number of rows of positive weight.
     pub fn n_used(&self) -> usize {
         self.used as usize
     }
 
-    /// D; `None` before the first row.
+    /// Returns the number D of features; `None` before the first row.
     pub fn n_features(&self) -> Option<usize> {
         self.shape.columns.map(|(d, ..)| d)
     }
 
-    /// Sum of the sample weights.
+    /// Returns the sum of the sample weights.
     pub fn weight(&self) -> f64 {
         self.features.weight()
     }
 
-    /// Mean of each feature by weight, and its standard deviation, 1 of a feature that is the same on every row.
+    /// Returns the weighted mean and standard deviation of each feature. For features that are the same on every row
+    /// the latter is 1.
     pub fn scaling(&self) -> Scaling {
         self.features.scaling()
     }
 
-    /// What `gamma = "scale"` asks for, of the features as they are or `standardized` by [`Survey::scaling`].
+    /// Returns the scale for `gamma = "scale"`, for the features as they are or `standardized` by [`Survey::scaling`].
     pub fn data_scale(&self, standardized: bool) -> DataScale {
         match self.n_features() {
-            // Each has mean 0, and variance 1 unless it is the same on every row.
+            // Standardised features have mean 0, and variance 1 unless they are the same on every row.
             Some(features) if standardized => {
                 DataScale { features, variance: 1.0 - self.constant_features().len() as f64 / features as f64 }
             }
@@ -265,25 +275,25 @@ impl Survey {
         }
     }
 
-    /// Features that are the same on every row of positive weight, ascending.
+    /// Returns the features that are the same on every row of positive weight, ascending.
     pub fn constant_features(&self) -> Vec<usize> {
         self.features.constant()
     }
 
-    /// Sum of the weights of each class, `[K]`.
+    /// Returns the sum of the weights of each class, `[K]`.
     pub(super) fn class_weights(&self) -> &[f64] {
         &self.class_weights
     }
 
-    /// Features of the sampled rows, [S, D], in random order.
+    /// Returns the features of the sampled rows, [S, D], in random order.
     pub fn sample(&self) -> Array2<f64> {
         let d = self.n_features().unwrap_or(0);
         let values: Vec<f64> = self.sample.rows().flat_map(|(values, _)| values.into_iter().take(d)).collect();
         Array2::from_shape_vec((self.sample.len(), d), values).expect("D values of each row")
     }
 
-    /// The sampled rows with all that is known of them; of classes that are rare in the sample some rows whose weights sum to the share
-    /// of their class.
+    /// Returns the sampled rows with their targets, weights and noise variances. For classes that are rare in the
+    /// sample, rows of the class sample replace them, with weights that sum to the share of the class.
     pub fn sampled_rows(&self) -> SampledRows {
         let (d, outputs, known) = self.shape.columns.unwrap_or((0, 0, false));
         let mut rows: Vec<_> = self.sample.rows().collect();
@@ -316,17 +326,17 @@ impl Survey {
         }
     }
 
-    /// Everything as bytes, with a checksum.
+    /// Returns the survey as bytes, with a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut words = Words::default();
+        let mut words = Writer::default();
         self.write(&mut words);
         words.pack(MAGIC, &self.shape)
     }
 
-    /// Reads what [`Survey::to_bytes`] wrote.
+    /// Reads a survey from the bytes of [`Survey::to_bytes`].
     ///
     /// # Errors
-    /// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
+    /// Returns [`Error::Rows`] if the bytes are not a survey, are of another version, cut short or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Survey> {
         let (shape, mut from) = unpack(MAGIC, "survey", bytes)?;
         let survey = Survey::read(shape, &mut from)?;
@@ -334,8 +344,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// With the shape as text, for an answer.
-    pub(super) fn write_whole(&self, out: &mut Words) {
+    /// Appends the shape as JSON and then the numbers, as part of an answer.
+    pub(super) fn write_whole(&self, out: &mut Writer) {
         let shape = serde_json::to_vec(&self.shape).expect("a shape is plain numbers");
         out.bytes(&shape);
         self.write(out);
@@ -346,7 +356,7 @@ impl Survey {
         Survey::read(shape, from)
     }
 
-    fn write(&self, out: &mut Words) {
+    fn write(&self, out: &mut Writer) {
         out.counts([self.rows, self.used]);
         self.features.write(out);
         self.targets.write(out);
@@ -376,14 +386,16 @@ pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, noise): &Checked) -> u64
     (0..x.nrows()).fold(0, |sum, n| sum.wrapping_add(of_row(n)))
 }
 
-/// Targets as columns, [N, R], of `classes` the label, [N, 1]; weights, `[N]`; variances of the noise, `[N]`, if they are known.
+/// Targets, [N, R] (for classes the labels, [N, 1]); sample weights, `[N]`; and noise variances, `[N]`, if they are
+/// given.
 pub(super) type Checked = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
 
-/// Checks rows `x`, `[N, D]`, and returns their targets, `[N, K]`, weights and noise variances.
+/// Checks rows `x`, `[N, D]`, and returns their targets, `[N, K]`, weights and noise variances. `classes` is the number
+/// of classes, `None` for real targets.
 ///
 /// # Errors
-/// Shapes that do not fit, values that are not finite, weights out of range, classes where real targets are expected, and the
-/// reverse.
+/// Returns an error if shapes do not match, a value is not finite, a weight is out of range, or classes are found
+/// instead of real targets or the reverse.
 pub(super) fn columns_of(x: ArrayView2<f64>, targets: &Targets, classes: Option<usize>) -> Result<Checked> {
     targets.check_rows(x)?;
     check_features("rows to train on", x)?;

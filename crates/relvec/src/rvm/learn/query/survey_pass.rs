@@ -1,32 +1,34 @@
-//! The first pass over rows that somebody else holds.
+//! The first pass over the rows of a source.
 
 use ndarray::Array2;
 
-use super::answer::{Content, Seen};
+use super::answer::{Content, PartRecord};
 use super::survey::{SampledRows, Survey};
-use super::{Query, RowSource, Want};
+use super::{Query, Request, RowSource};
 use crate::error::{Error, Result};
 use crate::kernel::DataScale;
 use crate::model::Scaling;
 use crate::targets::{Targets, absent};
 
-/// What a first pass has found.
+/// The result of the first pass.
 pub(in crate::rvm) struct Surveyed {
     survey: Survey,
-    pub parts: Vec<Seen>,
+    pub parts: Vec<PartRecord>,
     drawn: SampledRows,
-    /// Features of the sample, standardised if that was asked for, [S, D].
+    /// Features of the sample, standardised if requested, [S, D].
     pub x: Array2<f64>,
     pub scaling: Option<Scaling>,
 }
 
 impl Surveyed {
-    /// Asks for a sample of up to `most` rows; `classes`: K, of classes.
+    /// Surveys the rows of `source` with a sample of up to `most` rows. `classes` is the number K of classes, `None`
+    /// for real targets.
     ///
     /// # Errors
-    /// Errors of the source; parts that are missing; too few rows, or a class without any.
+    /// Returns the errors of the source, and an error if a partition is missing, if fewer than two rows have a positive
+    /// weight, or if a class has none.
     pub fn take(source: &dyn RowSource, classes: Option<usize>, most: usize, seed: u64, standardize: bool) -> Result<Surveyed> {
-        let query = Query::new(Want::Survey { classes, most, seed });
+        let query = Query::new(Request::Survey { classes, most, seed });
         let (content, parts) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
         let Content::Survey(survey) = content else { return Err(Error::TooFewRows { found: 0, least: 2 }) };
         if survey.n_used() < 2 {
@@ -41,39 +43,39 @@ impl Surveyed {
         Ok(Surveyed { survey, parts, drawn, x, scaling })
     }
 
-    /// Targets of the sample.
+    /// Returns the targets of the sample.
     pub fn targets(&self) -> Targets<'_> {
         self.drawn.targets()
     }
 
-    /// Whether the sample holds all rows.
+    /// Returns true if the sample contains all different rows of positive weight.
     pub fn is_whole(&self) -> bool {
         self.drawn.whole
     }
 
-    /// Rows, and how many of them have weight 0.
+    /// Returns the number of rows, and how many of them have weight 0.
     pub fn rows(&self) -> (usize, usize) {
         (self.survey.n_rows(), self.survey.n_rows() - self.survey.n_used())
     }
 
-    /// Number of each row of the sample among all rows, part after part, `[S]`.
+    /// Returns the number of each sampled row among all rows, counted from partition to partition, `[S]`.
     pub fn numbers(&self) -> Vec<usize> {
-        let before = self.parts.iter().scan(0, |sum, seen| Some(std::mem::replace(sum, *sum + seen.rows)));
+        let before = self.parts.iter().scan(0, |sum, record| Some(std::mem::replace(sum, *sum + record.rows)));
         let before: Vec<u64> = before.collect();
         self.drawn.positions.iter().map(|(part, row)| (before[*part as usize] + row) as usize).collect()
     }
 
-    /// Features that are the same on every row.
+    /// Returns the features that are the same on every row.
     pub fn constant(&self) -> Vec<usize> {
         self.survey.constant_features()
     }
 
-    /// What `gamma = "scale"` asks for, of features as the fit sees them.
+    /// Returns the scale for `gamma = "scale"`, for the features in the units of the fit.
     pub fn data_scale(&self) -> DataScale {
         self.survey.data_scale(self.scaling.is_some())
     }
 
-    /// Shares of the classes by sample weight, `[K]`; empty for real values.
+    /// Returns the shares of the classes by sample weight, `[K]`; empty for real targets.
     pub fn class_frequencies(&self) -> Vec<f64> {
         let weights = self.survey.class_weights();
         let total: f64 = weights.iter().sum();
