@@ -1,10 +1,11 @@
-//! Which kernel a fit takes: by dense processes on at most 1,000 rows, and of large tables by sparse ones on more.
+//! Chooses the kernel of a fit, by dense processes on at most 1,000 rows. For large training sets, sparse processes on
+//! more rows continue.
 
 use std::time::Instant;
 
 use ndarray::{Array2, Axis};
 
-use super::kernel::Lesson;
+use super::kernel::KernelLearner;
 use super::label_choice;
 use super::label_rows::Labels;
 use super::merged_rows::{DistinctRows, MOST_ROWS};
@@ -19,44 +20,45 @@ use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
-/// Rows that a dense process is learnt from, at most: time grows with their cube.
+/// Largest number of rows of a dense process, whose time grows with the cube of the rows.
 pub(super) const ROWS: usize = 1000;
-/// Rows and centres that tables of more than [`MOST_ROWS`] have the process prior's kernel from. 3,000 rows save a fifth of the time of
-/// learning and lose 0.01 nats on elevators and protein structures. 600 centres take a fifth more, and gain 0.04 nats on a rough
-/// function (kin40k) and at most 0.01 elsewhere.
+/// Number of rows and centres of the sparse process, for training sets of more than [`MOST_ROWS`] rows. 3,000 rows save
+/// a fifth of the time of learning, and lose 0.01 nats on elevators and protein structures. 600 centres take a fifth
+/// more time, and gain 0.04 nats on a rough function (kin40k) and at most 0.01 elsewhere.
 const FITC_ROWS: usize = 4000;
 const FITC_CENTRES: usize = 500;
-/// Where memory is short, rows are halved while they are more than this; matrices of them that there are at a time.
+/// The number of rows is halved to fit into memory while it is larger than this.
 const LEAST_ROWS: usize = 100;
+/// Number of square matrices of the rows in memory at a time.
 const MATRICES: u64 = 4;
-/// Matrices of rows by centres that there are at a time.
+/// Number of matrices of rows by centres in memory at a time.
 const FITC_MATRICES: u64 = 5;
-/// A count of zero counts as this: the median of its rate's posterior is near it.
+/// Added to counts, so that 0 has a log rate. The median of the posterior of the rate of a zero count is near it.
 const HALF: f64 = 0.5;
 
-/// The kernel of a fit, every parameter a number.
+/// The kernel of a fit, whose parameters are all numbers.
 pub(in crate::rvm) struct Choice {
     pub kernel: Kernel,
-    /// How it was learnt, if it was.
+    /// Report of the search, if the kernel was learned.
     pub search: Option<KernelSearch>,
-    /// The process that it was learnt from, if it was.
+    /// The process from which the kernel was learned, if it was.
     pub learned: Option<Learned>,
 }
 
-/// Targets of a process: about 0, of unit variance, [N, R], with what a unit is to the user.
+/// Targets of a process: columns of mean 0 and unit variance, [N, R], with their scale.
 struct Surrogate {
     t: Array2<f64>,
-    /// Factors of the rows, `[N]`.
+    /// Row precision factors, `[N]`.
     factors: Vec<f64>,
-    /// Standard deviation of each target in the user's units, `[R]`.
+    /// Standard deviation of each target in original units, `[R]`.
     scale: Vec<f64>,
     known_noise: Option<f64>,
 }
 
-/// The kernel for the rows of a table: of the highest posterior under a process among those to try, or the one that is given.
+/// Returns the kernel for a training set: the kernel to try whose process has the highest posterior, or the given one.
 ///
 /// # Errors
-/// A linear spline at negative features among the kernels to learn; the errors of [`by_process`].
+/// Returns an error for a linear spline and negative features, and the errors of [`by_process`].
 pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice> {
     if !rvm.learns_kernel() {
         return Ok(Choice { kernel: rvm.kernel.resolve(&training.data_scale())?, search: None, learned: None });
@@ -66,10 +68,11 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
     Ok(Choice { kernel: learned.for_search.clone(), search: Some(search), learned: Some(learned) })
 }
 
-/// What processes learn of the kernels to try: the one of the highest posterior, and how it was found. All are covariances.
+/// Learns each kernel to try from a process. Returns the kernel with the highest posterior and a report. All kernels
+/// must be covariances.
 ///
 /// # Errors
-/// Returns the errors of [`Lesson::learn`].
+/// Returns the errors of [`KernelLearner::learn`].
 pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(Learned, KernelSearch)> {
     let begin = Instant::now();
     let drawn = Landmarks::any(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
@@ -80,8 +83,9 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let more = (training.rows.nrows() > MOST_ROWS).then(|| further(training, &surrogate, rvm.seed.wrapping_add(1)));
     let one_width = !training.is_real() && more.is_none() && labels.is_none();
     let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
-    let lesson = Lesson { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &training.interrupt };
-    let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learned>) = (vec![], vec![]);
+    let learner =
+        KernelLearner { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &training.interrupt };
+    let (mut tried, mut all_learned): (Vec<KernelTrial>, Vec<Learned>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
         let scale = training.data_scale();
         let own = if kernel.learnt_rule().is_some() { kernel.prepared(&scale)? } else { kernel.resolve(&scale)? };
@@ -89,28 +93,28 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
         let frame = Frame::new(&own, &moments, training.rows.view())?;
         let mut learned = match &labels {
             Some(labels) => label_choice::learn(rvm, training, labels, &own, &moments, |some| match some {
-                Some(some) => lesson.with_rows(&surrogate.rows(training, some)).learn(&own, &frame),
-                None => lesson.learn(&own, &frame),
+                Some(some) => learner.with_rows(&surrogate.rows(training, some)).learn(&own, &frame),
+                None => learner.learn(&own, &frame),
             })?,
-            None => lesson.learn(&own, &frame)?,
+            None => learner.learn(&own, &frame)?,
         };
-        // What some rows do not tell all may.
+        // All rows may show structure that some of them do not.
         learned.has_structure |= drawn.len() < training.rows.nrows();
-        // Labels have no unit, and their noise is 1.
+        // Labels have no unit, and their noise variance is 1.
         tried.push(trial(&learned, &rows, if labels.is_some() { &[1.0] } else { &surrogate.scale }));
-        all_learnt.push(learned);
+        all_learned.push(learned);
         if training.interrupt.is_late() {
             break;
         }
     }
-    let by_posterior = |j: &usize, k: &usize| all_learnt[*j].log_posterior.total_cmp(&all_learnt[*k].log_posterior);
-    let chosen = (0..all_learnt.len()).rev().max_by(by_posterior).expect("there is a kernel to try");
+    let by_posterior = |j: &usize, k: &usize| all_learned[*j].log_posterior.total_cmp(&all_learned[*k].log_posterior);
+    let chosen = (0..all_learned.len()).rev().max_by(by_posterior).expect("there is a kernel to try");
     let seconds = begin.elapsed().as_secs_f64();
     let search = KernelSearch { tried, chosen, rows: drawn.len(), more_rows, more_centres, seconds };
-    Ok((all_learnt.swap_remove(chosen), search))
+    Ok((all_learned.swap_remove(chosen), search))
 }
 
-/// Rows of a large table and which of them are centres, both at random; where memory is short, fewer.
+/// Draws rows of a large training set, and some of them as centres. If memory is short, both are fewer.
 fn further(training: &TrainingSet, surrogate: &Surrogate, seed: u64) -> (DistinctRows, Vec<usize>) {
     let (mut rows, mut centres) = (FITC_ROWS, FITC_CENTRES);
     while rows > LEAST_ROWS && training.taken + 8 * FITC_MATRICES * (rows * centres) as u64 > training.memory_limit {
@@ -122,21 +126,21 @@ fn further(training: &TrainingSet, surrogate: &Surrogate, seed: u64) -> (Distinc
     (rows, centres)
 }
 
-/// Rows that a process is learnt from: `most`, or as many as memory allows.
+/// Returns the number of rows of a process: `most`, or as many as memory allows.
 ///
 /// # Errors
-/// [`Error::Memory`](crate::Error::Memory) where there is room for next to none.
+/// Returns [`Error::Memory`](crate::Error::Memory) if there is no memory for even `LEAST_ROWS` rows.
 pub(super) fn affordable(training: &TrainingSet, most: usize) -> Result<usize> {
     let bytes = |rows: usize| 8 * MATRICES * (rows * rows) as u64;
     let mut rows = most.min(training.rows.nrows());
     while rows > LEAST_ROWS && training.taken + bytes(rows) > training.memory_limit {
         rows /= 2;
     }
-    afford("the rows that the kernel is learnt from", training.taken + bytes(rows), training.memory_limit)?;
+    afford("the rows from which the kernel is learned", training.taken + bytes(rows), training.memory_limit)?;
     Ok(rows)
 }
 
-/// A report of a process in the user's units; `scale`: of each target, `[R]`.
+/// Returns the report of a process in original units; `scale` is the unit of each target, `[R]`.
 fn trial(learned: &Learned, rows: &DistinctRows, scale: &[f64]) -> KernelTrial {
     let Hyper { log_amplitude, log_noise } = learned.hyper;
     let log_evidence = learned.log_evidence - scale.iter().map(|scale| rows.count * scale.ln()).sum::<f64>();
@@ -160,7 +164,7 @@ fn trial(learned: &Learned, rows: &DistinctRows, scale: &[f64]) -> KernelTrial {
 }
 
 impl Surrogate {
-    /// Some of the rows that it was made of, ascending.
+    /// Returns some rows of the training set, ascending, with these targets.
     fn rows(&self, training: &TrainingSet, drawn: &[usize]) -> DistinctRows {
         let weights = training.sample_weights();
         let of = |v: &[f64]| -> Vec<f64> { drawn.iter().map(|n| v[*n]).collect() };
@@ -168,7 +172,7 @@ impl Surrogate {
         DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors)).without_copies()
     }
 
-    /// What a process is to learn of the targets of a table: real ones as they are, the labels of classes, the log rates of counts.
+    /// Returns the targets of a process: real targets as they are, the labels of classes, or the log rates of counts.
     fn of(training: &TrainingSet) -> Surrogate {
         let (n, weights) = (training.rows.nrows(), training.sample_weights());
         let ones = || vec![1.0; n];
@@ -179,7 +183,7 @@ impl Surrogate {
             return Surrogate { t, factors, scale, known_noise: None };
         }
         if !training.is_real() {
-            // Of two classes one label says both.
+            // For two classes, one column of labels is enough.
             let first = if matches!(training.rvm.likelihood, Likelihood::Softmax(_)) { 0 } else { 1 };
             let label = |(row, k): (usize, usize)| f64::from(training.targets[row] == (first + k) as f64);
             let columns = if first == 0 { training.outputs + 1 } else { 1 };
@@ -195,7 +199,7 @@ impl Surrogate {
             }
             _ => None,
         });
-        // Of several outputs the typical one.
+        // If there are several outputs, the mean log noise variance is used.
         let fixed: Option<Vec<f64>> = fixed.collect();
         let known_noise = fixed.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
         let factors = training.factors.as_ref().map_or_else(ones, |factors| factors.factor.clone());
@@ -203,7 +207,7 @@ impl Surrogate {
     }
 }
 
-/// Columns about their means, of unit variance, by weights `[N]`; and their standard deviations.
+/// Returns the columns minus their weighted means and divided by their standard deviations, and these. Weights: `[N]`.
 fn standardised(mut t: Array2<f64>, weights: &[f64]) -> (Array2<f64>, Vec<f64>) {
     let moments = Moments::new(t.view(), weights);
     for (k, mut column) in t.columns_mut().into_iter().enumerate() {

@@ -1,7 +1,8 @@
-//! The kernel of labels: one width for all features, or one for each of them, whichever makes left-out labels more probable, (M88).
+//! Chooses between one width for all features and one width for each, by the probabilities of left-out labels, (M88).
 //!
-//! One width is learnt by left-out labels, (M82). Widths of many features are learnt by the evidence of a process on the labels:
-//! they are so many that they may tell more of the rows that they are learnt from than of others, and are judged by others.
+//! One width is learned from left-out labels, (M82). Widths of many features are learned by the evidence of a process
+//! on the labels. They are so many that they may fit the rows from which they are learned better than other rows, and
+//! are therefore compared on other rows.
 
 use ndarray::{Array2, Axis, concatenate};
 
@@ -19,15 +20,16 @@ use crate::rvm::data::training_set::{Learned, TrainingSet};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
-/// Rows, centres and left-out rows by which two kernels of the labels of a large table are compared: where many rows tell of a fine
-/// structure, 4,000 rows with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 5 of 8 draws).
+/// Number of rows, centres and left-out rows by which two kernels are compared on a large training set. If many rows
+/// show a fine structure, 4,000 rows with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 5
+/// of 8 draws).
 const JUDGED_ROWS: usize = 20_000;
 const JUDGED_CENTRES: usize = 1000;
 const LEFT_OUT_ROWS: usize = 2000;
-/// Different rows for which one width is all there is to learn: halves of fewer may lack a class.
+/// Number of different rows below which only one width is learned, because halves of fewer rows may lack a class.
 const LEAST_ROWS: usize = 20;
 
-/// Rows that are left out one at a time, and sums over those and others.
+/// Rows that are left out one at a time, and the rows of the sums.
 struct Judge {
     left_out: Labels,
     all: Labels,
@@ -35,7 +37,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// Of the rows `some` of a table, with those that are left out (ascending places).
+    /// Returns a comparison on the rows `some` of a training set, which include the rows `left_out` (both ascending).
     fn new(training: &TrainingSet, some: &[usize], left_out: &[usize], seed: u64) -> Judge {
         let left_out = Labels::of(training, left_out);
         let centres: Vec<usize> = Landmarks::any(some.len(), JUDGED_CENTRES, seed).into_iter().map(|k| some[k]).collect();
@@ -44,28 +46,32 @@ impl Judge {
         Judge { left_out, all: Labels::of(training, some), points }
     }
 
-    /// Logits of left-out labels by a kernel with its best ratio, [S, C]; `None` where there is no time, or no value.
+    /// Returns the logits of the left-out labels, [S, C], for a kernel with its best ratio; `None` if there is no time
+    /// or no finite value.
     fn logits(&self, training: &TrainingSet, learned: &Learned) -> Result<Option<Array2<f64>>> {
         let (rows, log_ratio) = (AllRows::Held(&self.all.rows), learned.hyper.log_amplitude - learned.hyper.log_noise);
         let found = label_sums::regression(&self.left_out, &rows, &self.points, &learned.kernel, log_ratio, &training.interrupt)?;
         Ok(found.map(|(_, point)| point.means * point.theta))
     }
 
-    /// By how much left-out labels are more probable under `other` than under `one`, log each, with their weights; none where
-    /// there is no time, or no value.
+    /// Returns the weight of each left-out label, and its log probability under `other` minus that under `one`. Returns
+    /// an empty list if there is no time or no finite value.
     fn gains(&self, training: &TrainingSet, one: &Learned, other: &Learned) -> Result<Vec<(f64, f64)>> {
         let (Some(mut one), Some(mut other)) = (self.logits(training, one)?, self.logits(training, other)?) else {
             return Ok(vec![]);
         };
         let [one, other] = [&mut one, &mut other].map(|logits| link::log_probabilities(&self.left_out, logits));
-        let seen = self.left_out.seen.iter();
-        Ok(seen.zip(one.iter().zip(&other)).map(|(seen, (one, other))| (seen.weight, other - one)).collect())
+        let observations = self.left_out.observations.iter();
+        Ok(observations
+            .zip(one.iter().zip(&other))
+            .map(|(observation, (one, other))| (observation.weight, other - one))
+            .collect())
     }
 }
 
-/// Whether a sum of gains is more than its standard error: by the rule of one standard error the simpler of two models is kept
-/// unless the other is better by more than that (Breiman et al. 1984). Of tables of 100 rows two in five would lose by the
-/// plain sum.
+/// Returns true if a sum of gains is positive and exceeds its standard error. By the one-standard-error rule, the
+/// simpler of two models is kept unless the other is better by more than that (Breiman et al. 1984). By the sign of the
+/// sum, two in five tables of 100 rows would get the worse kernel.
 fn surely_positive(gains: &[(f64, f64)]) -> bool {
     let count: f64 = gains.iter().map(|(weight, _)| weight).sum();
     let sum: f64 = gains.iter().map(|(weight, gain)| weight * gain).sum();
@@ -73,7 +79,8 @@ fn surely_positive(gains: &[(f64, f64)]) -> bool {
     sum > 0.0 && sum * sum > square - sum * sum / count
 }
 
-/// The rows of a table in two halves at random, equal rows in the same one; of each at most `most` (ascending places).
+/// Divides the rows of a training set into two random halves, with equal rows in the same half. Returns at most `most`
+/// rows of each, ascending.
 fn halves(training: &TrainingSet, most: usize, seed: u64) -> [Vec<usize>; 2] {
     let n = training.rows.nrows();
     let mut group = vec![0; n];
@@ -88,8 +95,8 @@ fn halves(training: &TrainingSet, most: usize, seed: u64) -> [Vec<usize>; 2] {
     })
 }
 
-/// Bytes of the comparison: rows and their labels; features of centres at the rows left out and at the centres, with their kernel
-/// values; sums and a factor.
+/// Returns the bytes of a comparison: rows and labels; features and kernel values of the centres at the left-out rows
+/// and at the centres; sums and a factor.
 fn bytes(training: &TrainingSet) -> u64 {
     let n = training.rows.nrows();
     let (left_out, centres) = (LEFT_OUT_ROWS.min(n), JUDGED_CENTRES.min(n));
@@ -97,8 +104,8 @@ fn bytes(training: &TrainingSet) -> u64 {
     8 * (rows + centres * (3 * (left_out + centres) + 3 * centres)) as u64
 }
 
-/// The kernel of `labels`, those of some rows of a table, and rho. `process`: what a process learns of the same kernel, from given
-/// rows of a small table (ascending places), or from what it takes of a large one.
+/// Learns the kernel of `labels`, which are those of some rows of a training set, and rho. `process` learns the same
+/// kernel by the evidence of a process, for small training sets from given rows (ascending).
 ///
 /// # Errors
 /// Returns the errors of [`label_kernel::learn`] and of `process`.
@@ -151,13 +158,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gains_within_their_standard_error_are_none() {
+    fn gains_within_their_standard_error_are_not_surely_positive() {
         let gains = |values: &[f64]| values.iter().map(|v| (1.0, *v)).collect::<Vec<_>>();
         assert!(!surely_positive(&[]) && !surely_positive(&gains(&[0.0; 5])) && !surely_positive(&gains(&[-1.0; 5])));
         assert!(surely_positive(&gains(&[1.0; 5])));
-        // Sum 1, standard error 1.9 or 0.5.
+        // The sum is 1, and the standard error 1.9 or 0.5.
         assert!(!surely_positive(&gains(&[1.0, 1.0, -1.0, -1.0, 1.0])) && surely_positive(&gains(&[0.4, 0.4, 0.0, 0.0, 0.2])));
-        // A weight is a number of repetitions.
+        // A weight of 8 is the same as eight repetitions.
         let repeated: Vec<f64> = [0.9, -0.5].iter().flat_map(|v| [*v; 8]).collect();
         assert_eq!(surely_positive(&[(8.0, 0.9), (8.0, -0.5)]), surely_positive(&gains(&repeated)));
         assert!(!surely_positive(&gains(&[0.9, -0.5])));

@@ -1,4 +1,4 @@
-//! A classifier by regression on labels: of all rows at once, or of a large table by sums.
+//! Fits a classifier by regression on labels: on all rows at once, or on a large training set by sums.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::kernel::STRUCTURE;
 use super::kernel_choice;
 use super::label_model::{Found, Regression, singular};
 use super::label_rows::Labels;
-use super::labels::{Dense, Score};
+use super::labels::{DenseRegression, Score};
 use super::merged_rows::MOST_ROWS;
 use super::pivoted_cholesky::{Pivots, Points};
 use crate::error::Result;
@@ -24,12 +24,12 @@ use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 impl Rvm {
-    /// The classifier of a table by regression on the labels, under a process prior.
+    /// Fits a classifier to a training set by regression on the labels, under a process prior.
     pub(in crate::rvm) fn fit_labels(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
         self.fit_labels_of(training, None, driver)
     }
 
-    /// The classifier of `rows`, of which `training` holds a sample; without them, of the table.
+    /// Fits a classifier to `rows`, of which `training` contains a sample, or to the training set if `rows` is `None`.
     pub(in crate::rvm) fn fit_labels_of(
         &self,
         training: &TrainingSet,
@@ -81,11 +81,13 @@ impl Rvm {
         let trace = std::mem::take(&mut driver.trace);
         let model = found.model(training, &learned.kernel, status, trace.len())?;
         let reason = match status {
-            Status::TimeLimit => "time_limit ended the choice of the kernel, of rows or of centres",
-            Status::MemoryLimit => "memory_limit leaves room for some of the rows only",
-            _ if model.relevance.is_empty() => "the features tell nothing of the classes: their frequencies are predicted",
-            _ if !process.reached => "there is no room for more centres, or every other row is spanned by them",
-            _ => "the probabilities of the centres are those of all rows to within the divergence asked for",
+            Status::TimeLimit => "time_limit ended the choice of the kernel, the rows or the centres",
+            Status::MemoryLimit => "memory_limit allows only a sample of the rows",
+            _ if model.relevance.is_empty() => {
+                "the features carry no information about the classes: the model predicts their frequencies"
+            }
+            _ if !process.reached => "dictionary or memory_limit allows no more centres, or the centres span every other row",
+            _ => "the divergence from the probabilities of all rows is as low as requested",
         };
         let report = Report {
             candidates: training.dictionary_size(),
@@ -98,11 +100,11 @@ impl Rvm {
         Ok((model, report))
     }
 
-    /// Link, centres and weights for the labels of a table; `None` where the frequencies of the classes are as good.
+    /// Returns link, centres and weights for the labels of a training set; `None` if the class frequencies are as good.
     fn regress(&self, training: &TrainingSet, labels: &Labels, learned: &Learned) -> Result<Option<Found>> {
         let log_ratio = learned.hyper.log_amplitude;
         let score = labels.score(&learned.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
-        // More rows than the kernel was learnt from may tell something where those did not, or nothing.
+        // These rows may be more than those of the kernel, so that structure is judged again.
         if score.value + learned.log_posterior - learned.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
         }
@@ -125,8 +127,8 @@ impl Rvm {
     }
 }
 
-/// The mean of the dense regression at points, the constant left out, [points, C]: rho K alpha.
-fn dense_at(points: &Points, labels: &Labels, dense: &Dense, kernel: &Kernel, log_ratio: f64) -> Array2<f64> {
+/// Returns the mean of the dense regression at points without the constant, rho K alpha, [points, C].
+fn dense_at(points: &Points, labels: &Labels, dense: &DenseRegression, kernel: &Kernel, log_ratio: f64) -> Array2<f64> {
     let alpha = &dense.alpha * log_ratio.exp();
     let mut out = Array2::zeros((points.x.nrows(), labels.classes()));
     let mut k = Array2::zeros((points.x.nrows(), labels.rows.len()));

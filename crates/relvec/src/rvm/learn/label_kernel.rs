@@ -1,4 +1,4 @@
-//! The kernel of classes, and the ratio of amplitude and noise: those under which left-out rows have the most probable classes,
+//! Learns the kernel of classes, and the ratio of amplitude to noise, that maximise the probability of left-out labels,
 //! (M82).
 
 use super::kernel::{STEP, STRUCTURE, log_normal};
@@ -11,43 +11,45 @@ use crate::report::Interrupt;
 use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::evidence::lbfgs::{self, Limits};
 
-/// Calls of the score, of which about 8 are taken.
+/// Largest number of score evaluations, of which about 8 are taken.
 const EVALUATIONS: usize = 20;
-/// The climb ends when two calls have gained less than this many nats per unit of weight, a thousandth of what a row is uncertain
-/// by: a tenth of that leads to the same held-out log losses.
+/// The maximisation ends when two evaluations gain less than this many nats per unit of weight, a thousandth of the
+/// uncertainty of a row. A tenth of it gives the same held-out log losses.
 const TOLERANCE: f64 = 3e-4;
-/// Standard deviation of the log of a length scale, and mean and standard deviation of log rho, for any number of rows: of eight
-/// others none is better by more than 0.008 nats per row, and without priors rare classes lose 0.12.
+/// Prior standard deviation of the log of a length scale.
 const LENGTH_SD: f64 = 1.0;
+/// Prior mean and standard deviation of log rho, for any number of rows. None of eight other priors is better by more
+/// than 0.008 nats per row. Without priors, rare classes lose 0.12 nats.
 pub(super) const RATIO: (f64, f64) = (1.0, 1.5);
-/// log rho begins here, and stays between these: from all noise to noise of a thousandth of the deviation of the function.
+/// Initial log rho.
 const FIRST_RATIO: f64 = 2.0;
+/// Bounds of log rho, from pure noise to a noise standard deviation of a thousandth of that of the function.
 pub(super) const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
 
-/// Learns the parameters of `kernel` (all continuous ones with one width; none where gamma is a number), and rho. [`Learned`] holds the
-/// ratio as an amplitude at noise 1.
+/// Learns rho and the parameters of `kernel`: all continuous ones with one width, or none if gamma is a number. The
+/// result contains rho as the amplitude at noise variance 1.
 ///
 /// # Errors
-/// Features whose gamma would be out of the range of numbers; an interrupt before there is anything.
+/// Returns an error if a gamma would be out of the range of numbers, or if the fit is stopped before there is a result.
 pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: &Interrupt) -> Result<Learned> {
-    let labels = labels.with_inputs(frame.inside(labels.rows.x.view()));
+    let labels = labels.with_inputs(frame.to_internal(labels.rows.x.view()));
     let rule = kernel.learnt_rule();
     let features = frame.live.len();
     let learned = Parameters::of(kernel, frame, &labels.rows, LENGTH_SD, false, None);
     let count = learned.list.len();
     let (mut start, mut bounds, mut priors) = (vec![], vec![], vec![]);
-    for part in &learned.list {
-        start.push(part.start);
-        bounds.push(part.bounds);
-        priors.push(part.prior);
+    for parameter in &learned.list {
+        start.push(parameter.start);
+        bounds.push(parameter.bounds);
+        priors.push(parameter.prior);
     }
-    // The ratio is that of a kernel that is 1 where rows are equal.
+    // The ratio is relative to a kernel with k(x, x) = 1.
     let size = mean_diagonal(&learned.kernel, &labels.rows.x).max(f64::MIN_POSITIVE).ln();
     start.push(FIRST_RATIO - size);
     bounds.push((RATIO_BOUNDS.0 - size, RATIO_BOUNDS.1 - size));
     priors.push(Some((RATIO.0 - size, RATIO.1)));
     if learned.with_amplitude {
-        // It is in the terms, of which each has the prior of a ratio.
+        // The ratio is contained in the amplitudes of the terms, each of which has the prior of a ratio.
         (start[count], bounds[count], priors[count]) = (FIRST_RATIO, (FIRST_RATIO, FIRST_RATIO), None);
     }
     let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * labels.rows.count, patience: 2, step: STEP };
@@ -56,15 +58,15 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
         if interrupt.is_raised_by_hand() {
             return Err(Error::Interrupted);
         }
-        // Once the time is up no step succeeds, which ends it.
+        // After the deadline no point has a value, which ends the maximisation.
         if best.is_some() && interrupt.is_late() {
             return Ok(None);
         }
         evaluations += 1;
         let (kernel, log_ratio) = (learned.at(&x[..count]), x[count]);
         let Some(score) = labels.score(&kernel, log_ratio) else { return Ok(None) };
-        let slopes = labels.slopes(&score, &kernel, log_ratio, count > 0);
-        let mut slope = learned.slopes(&slopes.by_parameters);
+        let slopes = labels.gradient(&score, &kernel, log_ratio, count > 0);
+        let mut slope = learned.gradient(&slopes.by_parameters);
         slope.push(slopes.by_ratio);
         let mut log_posterior = score.value;
         for ((slope, x), prior) in slope.iter_mut().zip(x).zip(&priors) {
@@ -90,6 +92,6 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
         Ok(Some((log_posterior, slope)))
     })?;
     let best = best.ok_or(Error::Singular { columns: labels.rows.len(), jitter: 0.0 })?;
-    let kernel = frame.outside(&best.kernel)?;
+    let kernel = frame.to_original(&best.kernel)?;
     Ok(Learned { for_search: kernel.clone(), kernel, evaluations, ..best })
 }

@@ -1,5 +1,5 @@
-//! A classifier from regression on labels: its link, the few centres that carry its probabilities, and their weights, (M84) to
-//! (M86).
+//! Assembles a classifier from a regression on labels, (M84) to (M86): its link, the few centres that represent its
+//! probabilities, and their weights.
 
 use ndarray::{Array1, Array2, Axis, s};
 
@@ -15,7 +15,7 @@ use crate::report::Status;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::settings::rvm::Rvm;
 
-/// What label regression has found.
+/// A classifier before its conversion to a model.
 pub(super) struct Found {
     /// Log probability of the left-out classes, (M82).
     pub log_probability: f64,
@@ -25,33 +25,34 @@ pub(super) struct Found {
     pub divergence: f64,
     /// The user's rows that are centres, ascending.
     pub relevance: Vec<usize>,
-    /// [M, D].
+    /// Centres, [M, D].
     centres: Array2<f64>,
-    /// The constants and weights of the scores, `[C]` and [M, C].
+    /// Constants, `[C]`, and weights, [M, C], of the scores.
     constant: Array1<f64>,
     weights: Array2<f64>,
 }
 
-/// A regression on labels as its link and the choice of centres see it.
+/// A regression on labels, from which link and centres are computed.
 pub(super) struct Regression<'a> {
-    /// Rows that are left out in turn: all, or some of a large table.
+    /// Rows that are left out in turn: all, or some of a large training set.
     pub labels: &'a Labels,
     /// v, theta, and A, [S, C].
     pub value: f64,
     pub theta: f64,
     pub means: Array2<f64>,
-    /// The rows of `labels`, and where centres may be.
+    /// The rows of `labels`, followed by the points that may become centres.
     pub points: Points,
-    /// The user's row, or landmark, of each point that may be a centre.
+    /// The user's row, or landmark, of each point that may become a centre.
     pub origin: Vec<usize>,
-    /// The mean at the points, the constant left out, [points, C].
+    /// The mean at the points without the constant, [points, C].
     pub scores: Array2<f64>,
     pub log_ratio: f64,
 }
 
 impl Regression<'_> {
-    /// Link, the few centres that carry the probabilities, and their `weights`: the constant and those of the centres' features,
-    /// [1 + M, C]. `None` where no centre is needed.
+    /// Fits the link, chooses the few centres that represent the probabilities, and computes their weights. `weights`
+    /// returns the constant and the weights of the centres' features, [1 + M, C]. Returns `None` if no centre is
+    /// needed.
     pub fn carried(
         self,
         rvm: &Rvm,
@@ -62,7 +63,7 @@ impl Regression<'_> {
         let Regression { labels, points, .. } = &self;
         let (w, probabilities) = link::matrix(labels, self.means.view(), self.theta, &training.interrupt)?;
         let mut pivots = Pivots::new(kernel, points.x.view())?;
-        // What the centres have to carry, [points, C].
+        // Scores that the centres do not represent yet, [points, C].
         let mut left = linalg::times(self.scores.view(), w.t());
         let most = rvm.most_centres(training, points.x.nrows(), 1);
         let divergence = loop {
@@ -75,7 +76,7 @@ impl Regression<'_> {
             }
             let Some(point) = farthest(&pivots, points.first, &left) else { break divergence };
             if pivots.add(point) {
-                // Newton's basis: what is left of an interpolant is 0 at the centres.
+                // In Newton's basis, the residual of an interpolant is 0 at the centres.
                 let column = pivots.features().row(pivots.centres().len() - 1).to_owned();
                 let share = left.row(point).mapv(|v| v / column[point]);
                 left.outer_iter_mut().zip(&column).for_each(|(mut left, v)| left.scaled_add(-v, &share));
@@ -109,8 +110,8 @@ pub(super) fn singular(columns: usize) -> Error {
     Error::Singular { columns, jitter: 0.0 }
 }
 
-/// Returns the point, from `first` on, at which the scores `left`, `[N, K]`, are farthest from what the centres carry, up to what
-/// all classes share; the first of equals, if there is one that the centres do not span.
+/// Returns the point, from `first` on, that the centres do not span and whose row of `left`, `[N, K]`, is largest after
+/// subtraction of its mean over the classes. Of equal points it is the first.
 fn farthest(pivots: &Pivots, first: usize, left: &Array2<f64>) -> Option<usize> {
     let mut best = None;
     for point in (first..left.nrows()).filter(|point| !pivots.spans(*point)) {
@@ -125,7 +126,7 @@ fn farthest(pivots: &Pivots, first: usize, left: &Array2<f64>) -> Option<usize> 
 }
 
 impl Found {
-    /// The frequencies of the classes of a table.
+    /// Returns a classifier that predicts the class frequencies of a training set.
     pub fn nothing(training: &TrainingSet) -> Found {
         let mut shares = vec![0.0; training.outputs + 1];
         training
@@ -145,7 +146,8 @@ impl Found {
         }
     }
 
-    /// The model, of which two classes have one function, the log odds of the second; functions of several sum to 0.
+    /// Returns the model. For two classes it has one function, the log odds of the second class. For more classes the
+    /// functions sum to 0.
     pub fn model(self, training: &TrainingSet, kernel: &Kernel, status: Status, iterations: usize) -> Result<Model> {
         let Found { log_probability, ratio, divergence, relevance, centres, constant, weights } = self;
         let two = !matches!(training.rvm.likelihood, Likelihood::Softmax(_));
@@ -171,7 +173,7 @@ impl Found {
     }
 }
 
-/// A model for the rows of a table that has nothing in it yet, of a machine without precisions.
+/// Returns a model without centres and precisions for a training set.
 pub(super) fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
     let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, training.rows.ncols())) };
     let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };

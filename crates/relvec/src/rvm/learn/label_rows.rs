@@ -1,48 +1,50 @@
-//! The labels of rows of different inputs, as targets of a regression, (M80).
+//! Class labels of rows with different inputs, as targets of a regression, (M80).
 
 use ndarray::{Array2, ArrayView2, Axis};
 
 use super::merged_rows::DistinctRows;
 use crate::rvm::data::training_set::TrainingSet;
 
-/// An observation: some weight of a class in a group.
+/// An observation: the weight of one class in one group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Observation {
     pub group: usize,
     pub class: usize,
-    /// n_gk, > 0.
+    /// Weight n_gk, > 0.
     pub weight: f64,
 }
 
-/// The labels of rows of different inputs.
+/// Labels of groups of rows with equal inputs.
 #[derive(Debug, Clone)]
 pub(in crate::rvm) struct Labels {
-    /// The groups; their targets are T, [n, C], their weights c.
+    /// The groups. Their targets are T, [n, C], and their weights are c.
     pub rows: DistinctRows,
-    pub(super) seen: Vec<Seen>,
+    pub(super) observations: Vec<Observation>,
     /// e.
     unknown: f64,
-    /// Log probability of the observations by the frequencies of the classes.
+    /// Log probability of the observations under the class frequencies.
     pub null: f64,
 }
 
 impl Labels {
-    /// Of rows `x`, [N, D], equal ones side by side, of classes `[N]` among `classes`, with weights > 0, `[N]`.
+    /// Returns the labels of rows `x`, [N, D], of which equal ones are adjacent. `class`, `[N]`, contains the class of
+    /// each row, and `weights`, `[N]`, are positive.
     pub fn new(x: ArrayView2<f64>, class: &[usize], classes: usize, weights: &[f64]) -> Labels {
         let t = Array2::from_shape_fn((class.len(), classes), |(n, k)| f64::from(u8::from(class[n] == k)));
         let rows = DistinctRows::new(x, t.view(), weights, &vec![1.0; class.len()]);
-        let mut seen = vec![];
+        let mut observations = vec![];
         for ((group, class), share) in rows.t.indexed_iter().filter(|(_, share)| **share > 0.0) {
-            seen.push(Seen { group, class, weight: share * rows.weights[group] });
+            observations.push(Observation { group, class, weight: share * rows.weights[group] });
         }
         let mut frequencies = vec![0.0; classes];
-        seen.iter().for_each(|seen| frequencies[seen.class] += seen.weight);
-        let null = seen.iter().map(|seen| seen.weight * (frequencies[seen.class] / rows.count).ln()).sum();
+        observations.iter().for_each(|observation| frequencies[observation.class] += observation.weight);
+        let null =
+            observations.iter().map(|observation| observation.weight * (frequencies[observation.class] / rows.count).ln()).sum();
         let unknown = 1.0 / (rows.count + 1.0);
-        Labels { rows, seen, unknown, null }
+        Labels { rows, observations, unknown, null }
     }
 
-    /// Of some rows of a table of classes (ascending places).
+    /// Returns the labels of the rows `some` (ascending) of a training set.
     pub fn of(training: &TrainingSet, some: &[usize]) -> Labels {
         let x = training.rows.select(Axis(0), some);
         let class: Vec<usize> = some.iter().map(|n| training.targets[*n] as usize).collect();
@@ -55,12 +57,12 @@ impl Labels {
         Labels { rows: self.rows.with_inputs(x), ..self.clone() }
     }
 
-    /// C.
+    /// Returns the number C of classes.
     pub fn classes(&self) -> usize {
         self.rows.t.ncols()
     }
 
-    /// Y of an observed class, at class k.
+    /// Returns the entry of class `k` in the target Y of an observed class.
     pub(super) fn target(&self, observed: usize, k: usize) -> f64 {
         let own = if observed == k { 1.0 - self.unknown } else { 0.0 };
         own + self.unknown / self.classes() as f64

@@ -1,74 +1,77 @@
-//! Regression on the labels of classes under a process prior, judged by the classes of rows left out, (M80) to (M83).
+//! Regression on the labels of classes under a process prior, scored by the classes of left-out rows, (M80) to (M83).
 //!
-//! Rows of equal inputs are one group g: weight n_gk of class k, c_g = sum_k n_gk, N = sum_g c_g. The targets are the shares
-//! T_gk = n_gk / c_g. Amplitude and noise count by their ratio rho alone; the constant has a flat prior:
+//! Rows of equal inputs form one group g, with weight n_gk of class k, c_g = sum_k n_gk and N = sum_g c_g. The targets
+//! are the shares T_gk = n_gk / c_g. Amplitude and noise variance enter by their ratio rho alone. The constant has a
+//! flat prior:
 //!
 //! ```text
 //! S = rho K + diag(1 / c)    q = inv(S) 1    P = inv(S) - q q' / (1'q)    alpha = P T
 //! fit = T - alpha / c        h_g = 1 / c_g - P_gg / c_g^2
 //! ```
 //!
-//! Without one unit of the weight of class k in group g, or without all of it if it is less, the mean at the group is
+//! If one unit of the weight of class k is left out of group g, or all of its weight if that is less, the mean at the
+//! group is exactly
 //!
 //! ```text
 //! A_gk = e_k - (e_k - fit_g) / (1 - u_gk h_g)    u_gk = min(n_gk, 1)
 //! ```
 //!
-//! which is exact. A kernel, rho and a temperature theta >= 0 are as good as the log probability
+//! A kernel, rho and a temperature theta >= 0 are scored by the log probability
 //!
 //! ```text
 //! v = sum n_gk Y_k'log softmax(theta A_gk)    Y_k = (1 - e) e_k + e / C    e = 1 / (N + 1)
 //! ```
 //!
-//! of these observations, where e stands for one further row whose class is unknown: without it theta is infinite if the left-out
-//! means separate the classes.
+//! of these observations. e represents one further row of unknown class; without it, theta would be infinite if the
+//! left-out means separate the classes.
 
 use ndarray::{Array2, Axis};
 
-use super::label_rows::{Labels, Seen};
+use super::label_rows::{Labels, Observation};
 use super::link;
 use super::process_evidence::{kernel_gradient, upper_of};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 
-/// 1 - u h is at least this: the variance of a left-out observation is at most 1e12 of its noise. The difference has no digits
-/// below; a larger bound would change the left-out means of groups that determine themselves (rho = 1e6).
+/// Lower limit of 1 - u h, at which the variance of a left-out observation is 1e12 times its noise variance. The
+/// difference has no correct digits below. A larger limit would change the left-out means of groups that determine
+/// themselves (rho = 1e6).
 const LEAST_LEFT: f64 = 1e-12;
 
-/// Label regression on all groups.
-pub(super) struct Dense {
+/// Regression on the labels of all groups.
+pub(super) struct DenseRegression {
     /// P, [n, n].
     p: Array2<f64>,
-    /// [n, C].
+    /// alpha, [n, C].
     pub alpha: Array2<f64>,
-    /// The mean of each group, the constant included, [n, C].
+    /// Mean of each group, with the constant, [n, C].
     fit: Array2<f64>,
-    /// `[n]`.
+    /// h, `[n]`.
     h: Vec<f64>,
 }
 
-/// How probable the classes of left-out observations are.
+/// Score of a kernel and rho: log probability of the classes of left-out observations.
 pub(super) struct Score {
     /// v at the best theta.
     pub value: f64,
     pub theta: f64,
-    /// A, [S, C].
+    /// Left-out means A, [S, C].
     pub means: Array2<f64>,
-    pub dense: Dense,
+    pub dense: DenseRegression,
     /// softmax(theta A), [S, C].
     probabilities: Array2<f64>,
 }
 
 /// Derivatives of [`Score::value`].
-pub(super) struct Slopes {
-    /// By log rho.
+pub(super) struct ScoreGradient {
+    /// Derivative in log rho.
     pub by_ratio: f64,
-    /// By the logs of the kernel's parameters.
+    /// Derivatives in the logs of the kernel's parameters.
     pub by_parameters: Vec<f64>,
 }
 
-impl Seen {
-    /// u, and 1 - u h.
+impl Observation {
+    /// Returns u and 1 - u h.
     fn left(&self, h: &[f64]) -> (f64, f64) {
         let u = self.weight.min(1.0);
         (u, (1.0 - u * h[self.group]).max(LEAST_LEFT))
@@ -76,8 +79,8 @@ impl Seen {
 }
 
 impl Labels {
-    /// `None` where S has no Cholesky factor in 64-bit numbers.
-    pub(super) fn dense(&self, kernel: &Kernel, log_ratio: f64) -> Option<Dense> {
+    /// Returns the regression on the labels; `None` if S has no Cholesky factor in 64-bit numbers.
+    pub(super) fn dense(&self, kernel: &Kernel, log_ratio: f64) -> Option<DenseRegression> {
         let (ratio, c, t) = (log_ratio.exp(), &self.rows.weights, &self.rows.t);
         let mut s = upper_of(kernel, self.rows.x.view(), |k| ratio * k);
         s.diag_mut().iter_mut().zip(c).for_each(|(v, c)| *v += 1.0 / c);
@@ -96,23 +99,23 @@ impl Labels {
         let mut fit = t.clone();
         fit.outer_iter_mut().zip(alpha.outer_iter()).zip(c).for_each(|((mut fit, alpha), c)| fit.scaled_add(-1.0 / c, &alpha));
         let h = p.diag().iter().zip(c).map(|(p, c)| 1.0 / c - p / (c * c)).collect();
-        Some(Dense { p, alpha, fit, h })
+        Some(DenseRegression { p, alpha, fit, h })
     }
 
-    /// A, [S, C], of `fit`, [n, C], and `h`, `[n]`.
+    /// Returns the left-out means A, [S, C], for `fit`, [n, C], and `h`, `[n]`.
     pub(super) fn left_out(&self, fit: &Array2<f64>, h: &[f64]) -> Array2<f64> {
-        let mut out = Array2::zeros((self.seen.len(), self.classes()));
-        for (seen, mut row) in self.seen.iter().zip(out.outer_iter_mut()) {
-            let (_, left) = seen.left(h);
-            for (k, (out, fit)) in row.iter_mut().zip(fit.row(seen.group)).enumerate() {
-                let own = f64::from(u8::from(k == seen.class));
+        let mut out = Array2::zeros((self.observations.len(), self.classes()));
+        for (observation, mut row) in self.observations.iter().zip(out.outer_iter_mut()) {
+            let (_, left) = observation.left(h);
+            for (k, (out, fit)) in row.iter_mut().zip(fit.row(observation.group)).enumerate() {
+                let own = f64::from(u8::from(k == observation.class));
                 *out = own - (own - fit) / left;
             }
         }
         out
     }
 
-    /// At a kernel, every parameter a number, and rho; `None` where there is no value.
+    /// Returns the score of rho and a kernel whose parameters are all numbers; `None` if it is not finite.
     pub(super) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Option<Score> {
         let dense = self.dense(kernel, log_ratio)?;
         let means = self.left_out(&dense.fit, &dense.h);
@@ -123,23 +126,25 @@ impl Labels {
         Some(Score { value, theta, means, dense, probabilities })
     }
 
-    /// Derivatives of a score of this kernel and rho, theta held, which is at its best; those by the kernel's parameters are left
-    /// out (empty) unless `with_kernel`.
+    /// Returns the derivatives of a score in log rho and the kernel's parameters, at fixed theta, which is at its
+    /// maximum. Those in the kernel's parameters are empty unless `with_kernel`.
     ///
-    /// (M83), with the derivatives f of v by h over c^2 and eta by fit over -c: dv/dS = P diag(f) P - P eta alpha', made symmetric.
-    pub(super) fn slopes(&self, score: &Score, kernel: &Kernel, log_ratio: f64, with_kernel: bool) -> Slopes {
-        let (c, Dense { p, alpha, fit, .. }) = (&self.rows.weights, &score.dense);
+    /// By (M83), dv/dS = P diag(f) P - P eta alpha', made symmetric. f is the derivative of v in h divided by c^2, and
+    /// eta is the derivative in fit divided by -c.
+    pub(super) fn gradient(&self, score: &Score, kernel: &Kernel, log_ratio: f64, with_kernel: bool) -> ScoreGradient {
+        let (c, DenseRegression { p, alpha, fit, .. }) = (&self.rows.weights, &score.dense);
         let mut eta = Array2::zeros(fit.dim());
         let mut f = vec![0.0; c.len()];
-        for ((seen, means), probabilities) in self.seen.iter().zip(score.means.outer_iter()).zip(score.probabilities.outer_iter())
+        for ((observation, means), probabilities) in
+            self.observations.iter().zip(score.means.outer_iter()).zip(score.probabilities.outer_iter())
         {
-            let (u, left) = seen.left(&score.dense.h);
+            let (u, left) = observation.left(&score.dense.h);
             for k in 0..self.classes() {
-                let by_mean = score.theta * seen.weight * (self.target(seen.class, k) - probabilities[k]);
-                let own = f64::from(u8::from(k == seen.class));
-                eta[[seen.group, k]] -= by_mean / (left * c[seen.group]);
+                let by_mean = score.theta * observation.weight * (self.target(observation.class, k) - probabilities[k]);
+                let own = f64::from(u8::from(k == observation.class));
+                eta[[observation.group, k]] -= by_mean / (left * c[observation.group]);
                 // e - fit = (e - A) left.
-                f[seen.group] -= by_mean * (own - means[k]) * u / (left * c[seen.group] * c[seen.group]);
+                f[observation.group] -= by_mean * (own - means[k]) * u / (left * c[observation.group] * c[observation.group]);
             }
         }
         let p_eta = linalg::times(p.view(), eta.view());
@@ -160,7 +165,7 @@ impl Labels {
                 kernel_gradient(kernel, self.rows.x.view(), m, log_ratio.exp())
             }
         };
-        Slopes { by_ratio, by_parameters }
+        ScoreGradient { by_ratio, by_parameters }
     }
 }
 
@@ -174,7 +179,7 @@ mod tests {
         (0.618_033_988_75 * (i * (k + 1) + 7 * k) as f64).fract()
     }
 
-    /// `n` rows of two features, the last four those before them once more, in their order.
+    /// Returns `n` rows of two features. The last four repeat the four before them and follow their originals.
     fn rows(n: usize, classes: usize) -> (Array2<f64>, Vec<usize>) {
         let group = |i: usize| if i >= n - 4 { i - 4 } else { i };
         let mut order: Vec<usize> = (0..n).collect();
@@ -185,7 +190,7 @@ mod tests {
     }
 
     fn kernels() -> Vec<Kernel> {
-        // With its first period, 1, a periodic kernel tells nothing of these classes.
+        // With its initial period, 1, a periodic kernel carries no information about these classes.
         let periodic: Kernel = crate::kernel::Periodic { period: 3.0, ..crate::kernel::Periodic::default() }.into();
         let other = |name: &&&str| !["sigmoid", "periodic"].contains(*name);
         let named = Kernel::NAMES.iter().filter(other).map(|name| Kernel::from_name(name).unwrap());
@@ -195,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn slopes_are_those_of_differences() {
+    fn gradient_equals_finite_differences() {
         for (classes, scale) in [(2, 1.0), (4, 1.0), (3, 0.3)] {
             let (x, class) = rows(40, classes);
             let weights: Vec<f64> = (0..40).map(|i| scale * (0.2 + 2.0 * wave(i, 3))).collect();
             let labels = Labels::new(x.view(), &class, classes, &weights);
-            assert!(labels.rows.len() == 36 && labels.seen.len() > 36);
+            assert!(labels.rows.len() == 36 && labels.observations.len() > 36);
             for kernel in kernels() {
                 let logs: Vec<f64> = kernel.parameters().iter().map(|(_, v)| v.ln()).collect();
                 let at = |k: Option<usize>, h: f64, log_ratio: f64| {
@@ -210,7 +215,7 @@ mod tests {
                 };
                 let exact = at(None, 0.0, 1.5);
                 assert!(exact.theta > 0.0, "{kernel:?}");
-                let slopes = labels.slopes(&exact, &kernel, 1.5, true);
+                let slopes = labels.gradient(&exact, &kernel, 1.5, true);
                 let h = 1e-5;
                 let close = |got: f64, ends: [Score; 2]| {
                     let expected = (ends[1].value - ends[0].value) / (2.0 * h);
@@ -221,15 +226,15 @@ mod tests {
                 for (k, got) in slopes.by_parameters.iter().enumerate() {
                     close(*got, [-h, h].map(|h| at(Some(k), h, 1.5)));
                 }
-                assert!(labels.slopes(&exact, &kernel, 1.5, false).by_parameters.is_empty());
+                assert!(labels.gradient(&exact, &kernel, 1.5, false).by_parameters.is_empty());
             }
         }
     }
 
-    /// Means of a regression with one unit of weight less, at the input of that: solved by itself, with the constant as one
-    /// more unknown.
+    /// Left-out means equal those of a regression with one unit of weight less, at the input of that unit. The
+    /// reference solves the system with the constant as a further unknown.
     #[test]
-    fn left_out_means_are_those_of_refits() {
+    fn left_out_means_equal_those_of_refits() {
         let (x, class) = rows(24, 3);
         for (log_ratio, whole) in [(1.0, true), (6.0, true), (2.0, false)] {
             let weights: Vec<f64> = (0..24).map(|i| if whole { (1 + i % 3) as f64 } else { 0.1 + 0.4 * wave(i, 3) }).collect();
@@ -238,11 +243,11 @@ mod tests {
             let dense = labels.dense(&kernel, log_ratio).unwrap();
             let means = labels.left_out(&dense.fit, &dense.h);
             let k = kernel_matrix(&kernel, labels.rows.x.view()) * f64::exp(log_ratio);
-            for (s, seen) in labels.seen.iter().enumerate() {
+            for (s, observation) in labels.observations.iter().enumerate() {
                 let share = |g: usize, k: usize| labels.rows.t[[g, k]] * labels.rows.weights[g];
                 let mut left = Array2::from_shape_fn(labels.rows.t.dim(), |(g, k)| share(g, k));
-                let taken = seen.weight.min(1.0);
-                left[[seen.group, seen.class]] -= taken;
+                let taken = observation.weight.min(1.0);
+                left[[observation.group, observation.class]] -= taken;
                 let c = left.sum_axis(Axis(1));
                 let kept: Vec<usize> = (0..c.len()).filter(|g| c[*g] > 1e-9).collect();
                 let n = kept.len();
@@ -254,16 +259,16 @@ mod tests {
                 let t = Array2::from_shape_fn((n + 1, 3), |(i, k)| if i == n { 0.0 } else { left[[kept[i], k]] / c[kept[i]] });
                 let solved = solve(system, t);
                 for class in 0..3 {
-                    let of_rows: f64 = (0..n).map(|i| k[[seen.group, kept[i]]] * solved[[i, class]]).sum();
+                    let of_rows: f64 = (0..n).map(|i| k[[observation.group, kept[i]]] * solved[[i, class]]).sum();
                     let expected = of_rows + solved[[n, class]];
                     let got = means[[s, class]];
-                    assert!((got - expected).abs() < 1e-10, "{seen:?}, class {class}: {got} instead of {expected}");
+                    assert!((got - expected).abs() < 1e-10, "{observation:?}, class {class}: {got} instead of {expected}");
                 }
             }
         }
     }
 
-    /// Gaussian elimination with pivots.
+    /// Solves by Gaussian elimination with pivoting.
     fn solve(mut a: Array2<f64>, mut b: Array2<f64>) -> Array2<f64> {
         let n = a.nrows();
         for i in 0..n {

@@ -1,4 +1,4 @@
-//! From left-out means to probabilities: softmax(theta A), then softmax(A W'), (M82) and (M84).
+//! The link from left-out means to class probabilities: softmax(theta A), (M82), and then softmax(A W'), (M84).
 
 use ndarray::{Array2, ArrayView2, Axis};
 
@@ -9,39 +9,42 @@ use crate::linalg;
 use crate::report::Interrupt;
 use crate::rvm::evidence::lbfgs::{self, Limits};
 
-/// Temperature to begin with. The objective is concave, so that it decides nothing but the number of steps.
+/// Initial temperature. The objective is concave, so that the start affects only the number of steps.
 const FIRST: f64 = 2.0;
-/// Newton's steps for theta, of which about 6 are taken, and halvings of one. They end when one gains less than this share.
+/// Largest number of Newton steps for theta, of which about 6 are taken, and of halvings of a step. The method ends
+/// when a step gains less than the share `CONVERGED` of the objective.
 const STEPS: usize = 50;
 const HALVINGS: usize = 20;
 const CONVERGED: f64 = 1e-12;
-/// Standard deviation of the entries of W about theta I. Held-out log losses change by 0.003 if it is halved or doubled; at 4,
-/// the link of three classes on 120 rows overfits.
+/// Prior standard deviation of the entries of W about theta I. Held-out log losses change by 0.003 if it is halved or
+/// doubled. At 4, the link of three classes on 120 rows overfits.
 const SPREAD: f64 = 1.0;
-/// Evaluations for W, of which about 10 to 30 are taken; they end when three have gained less than this in nats.
+/// Largest number of evaluations for W, of which about 10 to 30 are taken. The maximisation ends when three evaluations
+/// gain less than `TOLERANCE` nats.
 const EVALUATIONS: usize = 200;
 const TOLERANCE: f64 = 1e-8;
-/// Largest change of an entry of W in one step; theta is mostly between 1 and 12.
+/// Largest change of an entry of W in one step. theta is mostly between 1 and 12.
 const STEP: f64 = 10.0;
 
-/// Y'log softmax at logits, [S, C], which become probabilities, of each observation, `[S]`.
+/// Returns Y'log softmax of the logits, [S, C], for each observation, `[S]`. The logits are replaced by probabilities.
 pub(super) fn log_probabilities(labels: &Labels, logits: &mut Array2<f64>) -> Vec<f64> {
-    let mut values = Vec::with_capacity(labels.seen.len());
-    for (seen, mut row) in labels.seen.iter().zip(logits.outer_iter_mut()) {
+    let mut values = Vec::with_capacity(labels.observations.len());
+    for (observation, mut row) in labels.observations.iter().zip(logits.outer_iter_mut()) {
         normalise(row.as_slice_mut().expect("rows are contiguous"));
-        values.push(row.iter().enumerate().map(|(k, log)| labels.target(seen.class, k) * log).sum());
+        values.push(row.iter().enumerate().map(|(k, log)| labels.target(observation.class, k) * log).sum());
         row.mapv_inplace(f64::exp);
     }
     values
 }
 
-/// sum n Y'log softmax at logits, [S, C], which become probabilities.
+/// Returns sum n Y'log softmax of the logits, [S, C], which are replaced by probabilities.
 pub(super) fn log_probability(labels: &Labels, logits: &mut Array2<f64>) -> f64 {
-    log_probabilities(labels, logits).iter().zip(&labels.seen).map(|(log, seen)| seen.weight * log).sum()
+    log_probabilities(labels, logits).iter().zip(&labels.observations).map(|(log, observation)| observation.weight * log).sum()
 }
 
-/// The theta >= 0 at which the classes of left-out means `a`, [S, C], are most probable; their log probability; and softmax(theta
-/// A). Left-out means of noise are negatively correlated with the classes: a negative theta would find structure there.
+/// Returns the theta >= 0 at which the classes of left-out means `a`, [S, C], are most probable, their log probability,
+/// and softmax(theta A). If the means are noise, they are negatively correlated with the classes. A negative theta
+/// would then find structure in noise.
 pub(super) fn temperature(labels: &Labels, a: ArrayView2<f64>) -> (f64, f64, Array2<f64>) {
     let at = |theta: f64| {
         let mut logits = &a * theta;
@@ -52,11 +55,11 @@ pub(super) fn temperature(labels: &Labels, a: ArrayView2<f64>) -> (f64, f64, Arr
     for _ in 0..STEPS {
         let (theta, value, probabilities) = &best;
         let (mut slope, mut curvature) = (0.0, f64::MIN_POSITIVE);
-        for ((seen, a), p) in labels.seen.iter().zip(a.outer_iter()).zip(probabilities.outer_iter()) {
+        for ((observation, a), p) in labels.observations.iter().zip(a.outer_iter()).zip(probabilities.outer_iter()) {
             let mean = a.dot(&p);
             for (k, (a, p)) in a.iter().zip(p).enumerate() {
-                slope += seen.weight * (labels.target(seen.class, k) - p) * a;
-                curvature += seen.weight * p * (a - mean) * (a - mean);
+                slope += observation.weight * (labels.target(observation.class, k) - p) * a;
+                curvature += observation.weight * p * (a - mean) * (a - mean);
             }
         }
         let step = slope / curvature;
@@ -71,7 +74,7 @@ pub(super) fn temperature(labels: &Labels, a: ArrayView2<f64>) -> (f64, f64, Arr
     best
 }
 
-/// The W, [C, C], at which v less |W - theta I|^2 / (2 sd^2) is highest, and softmax(A W'), [S, C].
+/// Returns the W, [C, C], that maximises v - |W - theta I|^2 / (2 sd^2), and softmax(A W'), [S, C].
 pub(super) fn matrix(
     labels: &Labels,
     a: ArrayView2<f64>,
@@ -89,8 +92,8 @@ pub(super) fn matrix(
         let w = square(x);
         let mut left = linalg::times(a, w.t());
         let value = log_probability(labels, &mut left);
-        for (seen, mut row) in labels.seen.iter().zip(left.outer_iter_mut()) {
-            row.iter_mut().enumerate().for_each(|(k, p)| *p = seen.weight * (labels.target(seen.class, k) - *p));
+        for (observation, mut row) in labels.observations.iter().zip(left.outer_iter_mut()) {
+            row.iter_mut().enumerate().for_each(|(k, p)| *p = observation.weight * (labels.target(observation.class, k) - *p));
         }
         let off = (&w - &middle) / SPREAD;
         let slope = linalg::times(left.t(), a) - &off / SPREAD;
@@ -102,17 +105,18 @@ pub(super) fn matrix(
     Ok((w, probabilities))
 }
 
-/// Mean Kullback-Leibler divergence, in nats by weight, of softmax(z - `left`) from softmax(z) = Q, for each of the C - 1 functions that
-/// tell C classes apart; Q, [S, C], of the observations, `left`, [n, C], of the groups.
+/// Returns the weighted mean Kullback-Leibler divergence of softmax(z - `left`) from softmax(z) = Q, in nats, divided
+/// by the C - 1 functions that distinguish C classes. Q, [S, C], belongs to the observations; `left`, [n, C], to the
+/// groups.
 pub(super) fn divergence(labels: &Labels, probabilities: ArrayView2<f64>, left: ArrayView2<f64>) -> f64 {
     let mut sum = 0.0;
-    for (seen, q) in labels.seen.iter().zip(probabilities.axis_iter(Axis(0))) {
-        let left = left.row(seen.group);
-        // About the mean under Q, so that neither sum cancels.
+    for (observation, q) in labels.observations.iter().zip(probabilities.axis_iter(Axis(0))) {
+        let left = left.row(observation.group);
+        // Differences are taken from the mean under Q, so that the sums do not cancel.
         let mean: f64 = q.iter().zip(left).map(|(q, z)| q * z).sum();
         let largest = left.iter().zip(&q).filter(|(_, q)| **q > 0.0).map(|(z, _)| mean - z).fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = q.iter().zip(left).filter(|(q, _)| **q > 0.0).map(|(q, z)| q * (mean - z - largest).exp()).sum();
-        sum += seen.weight * (largest + total.ln());
+        sum += observation.weight * (largest + total.ln());
     }
     (sum / (labels.rows.count * (labels.classes() - 1) as f64)).max(0.0)
 }
@@ -121,7 +125,7 @@ pub(super) fn divergence(labels: &Labels, probabilities: ArrayView2<f64>, left: 
 mod tests {
     use super::*;
 
-    /// Labels of single rows, and means that tell something of them.
+    /// Returns labels of single rows, and means that are correlated with them.
     fn scores(n: usize, classes: usize, signal: f64) -> (Labels, Array2<f64>) {
         let wave = |i: usize, k: usize| (0.618_033_988_75 * (i * (k + 1) + 7 * k) as f64).fract();
         let x = Array2::from_shape_fn((n, 1), |(i, _)| i as f64);
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_temperature_is_the_best_that_is_not_negative() {
+    fn temperature_is_the_best_that_is_not_negative() {
         for classes in [2, 3, 7] {
             let (labels, a) = scores(60, classes, 0.4);
             let (theta, best, probabilities) = temperature(&labels, a.view());
@@ -148,7 +152,7 @@ mod tests {
             for h in [1e-3, 0.1, 1.0] {
                 assert!(at(theta + h) < best && at(theta - h) < best, "{classes} classes: {theta}");
             }
-            // Means that speak against the classes, and means that separate them.
+            // The means contradict the classes here, and separate them below.
             let (labels, a) = scores(60, classes, -0.8);
             assert_eq!(temperature(&labels, a.view()).0, 0.0);
             let (labels, a) = scores(60, classes, 5.0);
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_is_the_highest_point() {
+    fn link_maximises_the_penalised_log_probability() {
         for classes in [2, 3, 6] {
             let (labels, a) = scores(80, classes, 0.5);
             let (theta, alone, _) = temperature(&labels, a.view());
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_divergence_is_that_of_its_definition() {
+    fn divergence_equals_its_definition() {
         let (labels, mut q) = scores(30, 4, 1.0);
         q *= 3.0;
         let logits = q.clone();
@@ -188,11 +192,11 @@ mod tests {
         let mut shifted = &logits - &left;
         log_probability(&labels, &mut shifted);
         let of = |s: usize| -> f64 { (0..4).map(|k| q[[s, k]] * (q[[s, k]] / shifted[[s, k]]).ln()).sum() };
-        let expected =
-            labels.seen.iter().enumerate().map(|(s, seen)| seen.weight * of(s)).sum::<f64>() / (3.0 * labels.rows.count);
+        let expected = labels.observations.iter().enumerate().map(|(s, observation)| observation.weight * of(s)).sum::<f64>()
+            / (3.0 * labels.rows.count);
         let got = divergence(&labels, q.view(), left.view());
         assert!((got - expected).abs() < 1e-12 && got > 1e-3, "{got} instead of {expected}");
-        // What all classes share changes nothing; what is huge is no overflow.
+        // What all classes share has no effect, and large values do not overflow.
         assert_eq!(divergence(&labels, q.view(), Array2::from_elem((30, 4), 7.0).view()), 0.0);
         let mut huge = left.clone();
         huge.column_mut(0).fill(-1e5);
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raised_interrupt_ends_it() {
+    fn link_fit_stops_at_a_raised_interrupt() {
         let (labels, a) = scores(20, 3, 0.5);
         let interrupt = Interrupt::default();
         interrupt.raise();

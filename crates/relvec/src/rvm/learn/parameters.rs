@@ -1,8 +1,8 @@
-//! The logarithms that are learned of a kernel: of one kernel its parameters, of a sum those of all factors, the amplitudes of the
-//! terms and periods.
+//! Logarithms that are learned: for a single kernel its parameters; for a sum the parameters of all factors, the
+//! amplitudes of the terms, and the periods.
 //!
-//! A kernel of one factor sees features in units of their spread, [`Frame`]. A sum sees them as they are, and has the units in its
-//! parameters: gamma_c of column c is g / s_c^2, where g is learned and s_c is the standard deviation.
+//! A single kernel sees features in units of their spread, [`Frame`]. A sum sees features as they are, and its
+//! parameters contain the units: gamma of column c is g / s_c^2, where g is learned and s_c is the standard deviation.
 
 use ndarray::{Array2, ArrayView1, Axis};
 
@@ -10,45 +10,48 @@ use super::merged_rows::DistinctRows;
 use super::scaled_features::Frame;
 use crate::kernel::{Form, Gamma, GammaRule, Kernel, Sum};
 
-/// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);
-/// other parameters are within this factor of where they began, in logs.
+/// Bounds of the log amplitude.
 pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
+/// Bounds of log gamma, for features of unit variance.
 pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
+/// Bounds of the log noise variance, for targets of unit variance.
 pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
+/// Largest change of the log of any other parameter from its initial value.
 pub(super) const OTHERS: f64 = 4.0;
-/// Standard deviation of the logs of parameters other than gamma, about where they began.
+/// Prior standard deviation of the logs of parameters other than gamma, about their initial values.
 pub(super) const OTHERS_SD: f64 = 2.0;
-/// What a column without spread is divided by, in its own size: no difference of rows that is due to rounding counts.
-const DEAD: f64 = 1e7;
-/// The phase at the end of the rows moves by a turn at most from where a period begins, with a standard deviation of half of that:
-/// there the evidence has its next peaks.
+/// Divisor of a column without spread, relative to its magnitude, so that differences of rows by rounding have no
+/// effect.
+const CONSTANT_SPREAD: f64 = 1e7;
+/// Largest change of a period, and its prior standard deviation, in turns of the phase at the end of the rows. The
+/// evidence has its next maxima one turn away.
 const TURNS: (f64, f64) = (1.0, 0.5);
 
-/// One logarithm x: parameters of the kernel at some places are exp(rate x + offset).
+/// A learned logarithm x, which sets some parameters of the kernel to exp(rate x + offset).
 #[derive(Clone)]
 pub(super) struct Parameter {
     pub start: f64,
     pub bounds: (f64, f64),
-    /// Mean and standard deviation.
+    /// Mean and standard deviation of the normal prior of x.
     pub prior: Option<(f64, f64)>,
     pub is_gamma: bool,
     rate: f64,
-    /// Places and offsets.
+    /// Index and offset of each parameter that x sets.
     slots: Vec<(usize, f64)>,
 }
 
-/// A kernel at the start, every parameter a number, and what is learned of it, gammas first.
+/// The initial kernel, whose parameters are all numbers, and its learned logarithms, gammas first.
 #[derive(Clone)]
 pub(super) struct Parameters {
     pub kernel: Kernel,
     pub list: Vec<Parameter>,
-    /// Whether each term has an amplitude that is learned, so that that of the process is in them.
+    /// True if each term has a learned amplitude, which then includes the amplitude of the process.
     pub with_amplitude: bool,
 }
 
 impl Parameters {
-    /// Of a kernel for `rows` in the units of the frame. `amplitude`: mean and standard deviation of the logs of amplitudes, if they
-    /// have a prior.
+    /// Returns the learned logarithms of a kernel for `rows` in the units of the frame. `amplitude` is the mean and
+    /// standard deviation of the prior of log amplitudes, if they have one.
     pub fn of(
         kernel: &Kernel,
         frame: &Frame,
@@ -65,8 +68,9 @@ impl Parameters {
         let kernel = frame.kernel(kernel, gamma, per_feature);
         let own = if learns { kernel.parameters() } else { vec![] };
         let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len());
-        let part = |(k, (_, v)): (usize, (String, f64))| Parameter::new(v.ln(), (k < gammas).then_some(prior), vec![(k, 0.0)]);
-        let list = own.into_iter().enumerate().map(part).collect();
+        let parameter =
+            |(k, (_, v)): (usize, (String, f64))| Parameter::new(v.ln(), (k < gammas).then_some(prior), vec![(k, 0.0)]);
+        let list = own.into_iter().enumerate().map(parameter).collect();
         Parameters { kernel, list, with_amplitude: false }
     }
 
@@ -76,7 +80,8 @@ impl Parameters {
         let all: Vec<usize> = (0..rows.x.ncols()).collect();
         let (mut list, mut slot) = (vec![], 0);
         let moments = frame.moments;
-        let spread = |c: usize| if moments.deviation[c] > 0.0 { moments.deviation[c] } else { DEAD * moments.size[c].max(1.0) };
+        let spread =
+            |c: usize| if moments.deviation[c] > 0.0 { moments.deviation[c] } else { CONSTANT_SPREAD * moments.size[c].max(1.0) };
         for term in &mut sum.terms {
             let (first, mut size) = (slot, 1.0);
             slot += 1;
@@ -117,28 +122,29 @@ impl Parameters {
                 list.push(Parameter { bounds, prior, ..Parameter::new(-size - share, None, vec![(first, 0.0)]) });
             }
         }
-        list.sort_by_key(|part| !part.is_gamma);
+        list.sort_by_key(|parameter| !parameter.is_gamma);
         Parameters { kernel: sum.into(), list, with_amplitude }
     }
 
-    /// How many are gammas.
+    /// Returns the number of gammas.
     pub fn gammas(&self) -> usize {
-        self.list.iter().filter(|part| part.is_gamma).count()
+        self.list.iter().filter(|parameter| parameter.is_gamma).count()
     }
 
-    /// The kernel with other logarithms, `x`: one for each part.
+    /// Returns the kernel at the logarithms `x`, one for each entry of the list.
     pub fn at(&self, x: &[f64]) -> Kernel {
         if self.list.is_empty() {
             return self.kernel.clone();
         }
         let mut values: Vec<f64> = self.kernel.parameters().into_iter().map(|(_, v)| v).collect();
-        for (part, x) in self.list.iter().zip(x) {
-            part.slots.iter().for_each(|(slot, offset)| values[*slot] = (part.rate * x + offset).exp());
+        for (parameter, x) in self.list.iter().zip(x) {
+            parameter.slots.iter().for_each(|(slot, offset)| values[*slot] = (parameter.rate * x + offset).exp());
         }
         self.kernel.with_parameters(&values)
     }
 
-    /// The kernel with amplitudes that sum to 1, if all are learned, and the log amplitude of the process, that was `log_amplitude`.
+    /// Returns the kernel and the log amplitude of the process, which was `log_amplitude`. If all amplitudes of terms
+    /// are learned, they are divided by their sum, by which the amplitude is multiplied.
     pub fn shares(&self, mut kernel: Kernel, log_amplitude: f64) -> (Kernel, f64) {
         let Some(Kernel::Sum(sum)) = self.with_amplitude.then_some(&mut kernel) else { return (kernel, log_amplitude) };
         let total: f64 = sum.terms.iter().filter_map(|term| term.amplitude).sum();
@@ -146,9 +152,10 @@ impl Parameters {
         (kernel, log_amplitude + total.ln())
     }
 
-    /// Derivatives by each part, from those by the logs of the kernel's parameters.
-    pub fn slopes(&self, by_parameters: &[f64]) -> Vec<f64> {
-        let of = |part: &Parameter| part.rate * part.slots.iter().map(|(slot, _)| by_parameters[*slot]).sum::<f64>();
+    /// Returns the derivatives in the learned logarithms, from those in the logs of the kernel's parameters.
+    pub fn gradient(&self, by_parameters: &[f64]) -> Vec<f64> {
+        let of =
+            |parameter: &Parameter| parameter.rate * parameter.slots.iter().map(|(slot, _)| by_parameters[*slot]).sum::<f64>();
         self.list.iter().map(of).collect()
     }
 }
@@ -160,16 +167,17 @@ impl Parameter {
         Parameter { start, bounds, prior, is_gamma: gamma.is_some(), rate: 1.0, slots }
     }
 
-    /// x is the turns by which a period moves the phase at the end of `extent`.
+    /// Returns a parameter x that counts the turns by which a period changes the phase at the end of `extent`.
     fn of_period(period: f64, extent: f64, slot: usize) -> Parameter {
         let own = Parameter::new(0.0, None, vec![(slot, period.ln())]);
         Parameter { bounds: (-TURNS.0, TURNS.0), prior: Some((0.0, TURNS.1)), rate: period / extent.max(period), ..own }
     }
 }
 
-/// Where gamma begins, in units of the features' spread, and the mean and standard deviation of its log.
+/// Returns the initial gamma, in units of the features' spread, and the prior mean and standard deviation of its log.
 ///
-/// gamma = 1 / (2 l^2) for squared differences, 1 / l for absolute ones; products are of the size of the number of features.
+/// gamma = 1 / (2 l^2) for squared differences and 1 / l for absolute differences. Products grow with the number of
+/// features.
 pub(super) fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, f64)) {
     let d = features as f64;
     let root2 = 2f64.sqrt();
@@ -180,7 +188,7 @@ pub(super) fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (
     }
 }
 
-/// Mean of k(x, x) over rows `x`, [n, D].
+/// Returns the mean of k(x, x) over rows `x`, [n, D].
 pub(super) fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
     if kernel.is_local() {
         return 1.0;
@@ -194,7 +202,7 @@ pub(super) fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
     x.outer_iter().map(of_row).sum::<f64>() / x.nrows().max(1) as f64
 }
 
-/// The largest extent of some columns of `x`, [n, D].
+/// Returns the largest range of the values in some columns of `x`, [n, D].
 fn extent(x: &Array2<f64>, columns: &[usize]) -> f64 {
     let of = |c: &usize| x.column(*c).iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)));
     columns.iter().map(of).map(|(low, high)| high - low).fold(0.0, f64::max)

@@ -1,4 +1,4 @@
-//! Features in units of their spread, in which kernels are learnt: what is found does not depend on anybody's units.
+//! Scales features by their spread before kernels are learned, so that the result does not depend on their units.
 
 use ndarray::{Array2, ArrayView2, Axis};
 
@@ -8,36 +8,37 @@ use crate::kernel::{Form, Gamma, Kernel};
 use crate::model::Model;
 use crate::rvm::data::training_set::TrainingSet;
 
-/// What a feature that is the same everywhere may deviate by, in its own size, without any effect.
-const DEAD: f64 = 1e-14;
+/// Largest effect of a deviation of a constant feature, relative to its magnitude.
+const CONSTANT_EFFECT: f64 = 1e-14;
 
-/// Of each feature, over all rows by their weights: mean, standard deviation, root mean square, `[D]`.
+/// Weighted moments of each feature over all rows: mean, standard deviation and root mean square, `[D]`.
 pub(in crate::rvm) struct Moments {
     pub mean: Vec<f64>,
-    /// 0 of a feature that is the same on every row.
+    /// Standard deviation; 0 for a feature that is the same on every row.
     pub deviation: Vec<f64>,
     pub size: Vec<f64>,
 }
 
-/// The units in which a kernel sees the features.
+/// Units in which a kernel sees the features.
 pub(in crate::rvm) struct Frame<'a> {
     pub moments: &'a Moments,
     /// Features with an effect, ascending.
     pub live: Vec<usize>,
-    /// Subtracted from and divided into a feature, `[D]`.
+    /// Value that is subtracted from each feature, `[D]`, and the divisor, `[D]`.
     origin: Vec<f64>,
     unit: Vec<f64>,
-    /// The power of a unit in gamma; 0: the kernel sees features as they are, since it has none to learn, or is a sum.
+    /// Power of the unit in gamma. It is 0 if the kernel sees features as they are, because it has no gamma to learn or
+    /// is a sum.
     power: i32,
 }
 
 impl Moments {
-    /// Of rows `x`, [N, D], of weights > 0, `[N]`.
+    /// Returns the moments of rows `x`, [N, D], with positive weights, `[N]`.
     pub fn new(x: ArrayView2<f64>, weights: &[f64]) -> Moments {
         let total: f64 = weights.iter().sum();
         let (mut mean, mut deviation, mut size) = (vec![], vec![], vec![]);
         for column in x.columns() {
-            // Relative to the largest entry, so that squares stay in range.
+            // Entries are divided by the largest one, so that squares stay in range.
             let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
             let unit = if largest > 0.0 { largest } else { 1.0 };
             let sum = |f: &dyn Fn(f64) -> f64| column.iter().zip(weights).map(|(v, c)| c / total * f(v / unit)).sum::<f64>();
@@ -51,7 +52,8 @@ impl Moments {
     }
 }
 
-/// Shares of the features in what moves the kernel of `model`, `[D]`, (M37), which sum to 1; empty unless gammas are per feature.
+/// Returns the share of each feature in the variation of the kernel of `model`, `[D]`, (M37). Shares sum to 1. The
+/// result is empty unless each feature has its own gamma.
 pub(in crate::rvm) fn feature_relevance(training: &TrainingSet, model: &Model) -> Vec<f64> {
     let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.form().gamma()?)))
     else {
@@ -66,10 +68,10 @@ pub(in crate::rvm) fn feature_relevance(training: &TrainingSet, model: &Model) -
 }
 
 impl<'a> Frame<'a> {
-    /// For a kernel; `rows`, [N, D], are named in errors.
+    /// Returns the units for a kernel. Errors name the largest entry of `rows`, [N, D].
     ///
     /// # Errors
-    /// [`Error::Overflow`] for features of a spread whose gamma is out of the range of numbers.
+    /// Returns [`Error::Overflow`] if the spread of a feature requires a gamma that is out of the range of numbers.
     pub fn new(kernel: &Kernel, moments: &'a Moments, rows: ArrayView2<f64>) -> Result<Frame<'a>> {
         let products = matches!(kernel.form(), Form::Products(_));
         let spread = if products { &moments.size } else { &moments.deviation };
@@ -86,14 +88,15 @@ impl<'a> Frame<'a> {
         };
         let (units, most) = if is_sum { (spread, 2) } else { (&unit, power) };
         if !live.iter().all(|d| units[*d].is_normal() && units[*d].powi(most).is_normal()) {
-            let error = Error::Overflow { what: "gamma for features of that spread, or its inverse,".into() };
+            let error = Error::Overflow { what: "gamma for features of this spread, or its inverse,".into() };
             return Err(name_largest(error, rows));
         }
         Ok(Frame { moments, live, origin, unit, power })
     }
 
-    /// Rows `x`, [n, D], as the kernel is to see them, [n, live features]; all features where it has no gamma to learn.
-    pub fn inside(&self, x: ArrayView2<f64>) -> Array2<f64> {
+    /// Returns rows `x`, [n, D], in internal units, [n, features with an effect]. If no gamma is to be learned, all
+    /// features are returned as they are.
+    pub fn to_internal(&self, x: ArrayView2<f64>) -> Array2<f64> {
         if self.power == 0 {
             return x.to_owned();
         }
@@ -104,15 +107,15 @@ impl<'a> Frame<'a> {
         out
     }
 
-    /// A kernel with a number for gamma, or one for each live feature, in the units of the rows.
+    /// Returns the kernel in original units. Its gamma is one number, or one for each feature with an effect.
     ///
     /// # Errors
-    /// A gamma that is out of the range of numbers there.
-    pub fn outside(&self, kernel: &Kernel) -> Result<Kernel> {
+    /// Returns an error if a gamma is out of the range of numbers in original units.
+    pub fn to_original(&self, kernel: &Kernel) -> Result<Kernel> {
         let features = self.unit.len();
         let Some(gamma) = kernel.gamma().filter(|_| self.power > 0) else { return Ok(kernel.clone()) };
-        // No unit of a feature without effect is known but its own size.
-        let dead = |d: usize| DEAD / self.moments.size[d].powi(self.power).max(1.0);
+        // The only known unit of a feature without effect is its own magnitude.
+        let dead = |d: usize| CONSTANT_EFFECT / self.moments.size[d].powi(self.power).max(1.0);
         let mut gammas: Vec<f64> = (0..features).map(dead).collect();
         for (k, d) in self.live.iter().enumerate() {
             gammas[*d] = gamma.at(k) / self.unit[*d].powi(self.power);
@@ -123,7 +126,7 @@ impl<'a> Frame<'a> {
         Ok(kernel)
     }
 
-    /// The kernel with that gamma for each live feature, or one for all: what is learnt.
+    /// Returns the kernel to be learned, with the given gamma for each feature with an effect, or one for all.
     pub fn kernel(&self, kernel: &Kernel, gamma: f64, per_feature: bool) -> Kernel {
         match (self.power, per_feature) {
             (0, _) => kernel.clone(),
