@@ -1,5 +1,5 @@
-//! The log evidence of all kernels of a small dictionary at given precisions, and its exact gradient in the
-//! precisions, the kernel's parameters and the centres, (M15) and (M35): what kernels and centres are learnt by.
+//! The log evidence of all kernels of a small dictionary at given precisions, and its exact gradient in the precisions,
+//! the kernel's parameters and the centres, (M15) and (M35). Centres and kernels are learned by it.
 
 use std::borrow::Cow;
 use std::f64::consts::PI;
@@ -18,82 +18,84 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::lbfgs::{self, Limits, Peak};
 use crate::rvm::evidence::newton::{self, Iterate, Mode, Objective};
 
-/// Rows of a tile, which one thread makes and uses up.
+/// Number of rows of a tile, which one thread computes and consumes.
 const TILE_ROWS: usize = 256;
-/// Groups of tiles that are summed side by side, and then in order: results do not depend on threads.
+/// Number of groups of tiles. Groups are summed in parallel and then in order, so that results do not depend on the
+/// number of threads.
 const GROUPS: usize = 16;
-/// Rows of a Gram product at a time: between such blocks it can be interrupted.
+/// Number of rows of a block of a Gram product. The fit can be interrupted between blocks.
 const GRAM_ROWS: usize = 8192;
-/// Relative precision of the bias, and the largest that kernels may share, for columns of entries about 1.
+/// Relative precision of the bias.
 pub(crate) const BIAS_PRECISION: f64 = 1e-2;
+/// Largest relative precision that kernels may share, for columns with entries of about 1.
 const MOST_PRECISION: f64 = 1e5;
 
-/// Rows to learn a kernel from.
+/// Rows and targets from which a kernel is learned.
 #[derive(Debug)]
 pub(crate) struct Sample<'a> {
-    /// [n, D].
+    /// Inputs, [n, D].
     pub x: Array2<f64>,
-    /// Targets in the inner units, `[n]`; or several such, learnt side by side: their evidences are summed.
+    /// Targets in internal units, each `[n]`. The evidences of several targets are summed.
     pub t: Vec<Vec<f64>>,
-    /// What multiplies the log-likelihoods, `[n]`.
+    /// Factors of the log-likelihoods of the rows, `[n]`.
     pub c: Vec<f64>,
-    /// n, or the sum of the sample weights.
+    /// Number of rows, or the sum of the sample weights.
     pub count: f64,
-    /// The user's; of several classes that of one against the others.
+    /// Likelihood of the fit. For more than two classes it is that of one class against the others.
     pub likelihood: Cow<'a, Likelihood>,
-    /// Of each of the targets.
+    /// Noise precision of each target.
     pub noise: Vec<NoisePrecision>,
     pub bias: bool,
     pub interrupt: Interrupt,
 }
 
-/// The columns of one kernel at some centres, [n, P], the bias first, and what is summed of them once.
+/// The columns of one kernel at some centres, [n, P], the bias first, with sums that are computed once.
 #[derive(Debug)]
 pub(crate) struct Columns<'s> {
     sample: &'s Sample<'s>,
     pub kernel: &'s Kernel,
     pub centres: ArrayView2<'s, f64>,
     phi: Array2<f64>,
-    /// Phi'c Phi and Phi'c t, where the curvature is constant.
+    /// Phi'c Phi and Phi'c t, if the Hessian is constant.
     sums: Option<(Array2<f64>, Vec<Array1<f64>>)>,
 }
 
-/// Posteriors at given precisions, one for each of the targets, and their log evidence, summed.
+/// Posteriors at given precisions, one for each target, and the sum of their log evidences.
 #[derive(Debug)]
 pub(crate) struct Posteriors {
     pub log_evidence: f64,
     each: Vec<Posterior>,
 }
 
-/// Posterior and log evidence at given precisions.
+/// Posterior and log evidence of one target at given precisions.
 #[derive(Debug)]
 struct Posterior {
     log_evidence: f64,
-    /// Weights, `[P]`: their posterior mean or mode.
+    /// Posterior mean or mode of the weights, `[P]`.
     w: Array1<f64>,
-    /// Precisions alpha, `[P]`; and beta, 1 without noise.
+    /// Precisions alpha, `[P]`, and the noise precision beta, which is 1 for likelihoods without noise.
     alpha: Array1<f64>,
     beta: f64,
     /// Covariance of the weights, [P, P].
     sigma: Array2<f64>,
 }
 
-/// d log evidence / d ...
+/// Derivatives of the log evidence.
 #[derive(Debug)]
 pub(crate) struct Gradient {
-    /// log a_j of every column, `[P]`, the noise at its best.
+    /// Derivatives in log a_j of every column, `[P]`, with the noise precision at its maximum.
     pub log_a: Vec<f64>,
-    /// Logs of the kernel's parameters.
+    /// Derivatives in the logs of the kernel's parameters.
     pub log_parameters: Vec<f64>,
-    /// Centres, [m, D].
+    /// Derivatives in the centres, [m, D].
     pub centres: Array2<f64>,
 }
 
 impl<'a> Sample<'a> {
-    /// Some rows of a table, `x` as the kernel is to see them, [n, D].
+    /// Returns some rows of a training set, with inputs `x` in the units of the kernel, [n, D].
     ///
-    /// Of several classes each is learnt against the others, side by side: with a Hessian of all classes at once the same
-    /// number of kernels would cost the square of that.
+    /// For more than two classes, each class is learned against the others. A Hessian of all classes would cost the
+    /// square of the number of classes times as much.
     pub fn of(training: &'a TrainingSet, rows: &[usize], x: Array2<f64>) -> Sample<'a> {
         let (outputs, targets) = (training.outputs, &training.targets);
         let of_rows = |f: &dyn Fn(usize) -> f64| rows.iter().map(|n| f(*n)).collect();
@@ -105,7 +107,7 @@ impl<'a> Sample<'a> {
             own => ((0..outputs).map(|k| of_rows(&|n| targets[n * outputs + k])).collect(), Cow::Borrowed(own)),
         };
         let noise = match &training.noise[..] {
-            // Of classes none has any.
+            // Classes have no noise, and `noise` has one entry.
             [noise] => vec![noise.without_hyperprior(); t.len()],
             several => several.iter().map(NoisePrecision::without_hyperprior).collect(),
         };
@@ -121,12 +123,12 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// How many targets of rows of a table there are.
+    /// Returns the number of targets of a row of a training set.
     pub fn targets(training: &TrainingSet) -> usize {
         training.outputs + usize::from(matches!(training.rvm.likelihood, Likelihood::Softmax(_)))
     }
 
-    /// Columns beside the kernels.
+    /// Returns the number of columns before the kernels.
     pub fn first(&self) -> usize {
         usize::from(self.bias)
     }
@@ -151,7 +153,7 @@ impl Posteriors {
 struct OneTarget<'c, 's> {
     columns: &'c Columns<'s>,
     t: &'c [f64],
-    /// `[P]`.
+    /// Precisions, `[P]`.
     alpha: &'c Array1<f64>,
 }
 
@@ -188,7 +190,7 @@ impl Objective for OneTarget<'_, '_> {
 }
 
 impl<'s> Columns<'s> {
-    /// `centres`: [m, D]. `None` if an entry is not finite.
+    /// Returns the columns at `centres`, [m, D]; `None` if an entry is not finite.
     pub fn new(sample: &'s Sample<'s>, kernel: &'s Kernel, centres: ArrayView2<'s, f64>) -> Result<Option<Columns<'s>>> {
         sample.interrupt.check()?;
         let (n, first) = (sample.x.nrows(), sample.first());
@@ -217,24 +219,24 @@ impl<'s> Columns<'s> {
         Ok(fine.then_some(Columns { sample, kernel, centres, phi, sums }))
     }
 
-    /// Columns, P.
+    /// Returns the number P of columns.
     pub fn count(&self) -> usize {
         self.phi.ncols()
     }
 
-    /// Least relative precision at which G still has its digits, for columns of this size.
+    /// Returns the smallest relative precision at which G retains its digits, for columns of this size.
     pub fn least(&self) -> f64 {
         1e-12 * self.phi.nrows() as f64 * self.size()
     }
 
-    /// Mean square of the entries of the kernels' columns.
+    /// Returns the mean square of the entries of the kernels' columns.
     pub fn size(&self) -> f64 {
         let kernels = self.phi.slice(s![.., self.sample.first()..]);
         kernels.iter().map(|v| v * v).sum::<f64>() / kernels.len().max(1) as f64
     }
 
-    /// At relative precisions `a`, `[P]`; `near`: weights to start from where they are found by iteration. `None`
-    /// where the posterior is singular.
+    /// Returns the posteriors at relative precisions `a`, `[P]`. Newton's method starts from the weights `near`, if
+    /// they are given. Returns `None` if a posterior is singular.
     pub fn at(&self, a: &[f64], near: Option<&Vec<Array1<f64>>>) -> Result<Option<Posteriors>> {
         let mut each = vec![];
         for (k, t) in self.sample.t.iter().enumerate() {
@@ -261,15 +263,16 @@ impl<'s> Columns<'s> {
         linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
         let count = self.sample.count;
         let tt: f64 = self.sample.c.iter().zip(t).map(|(c, t)| c * t * t).sum();
-        let energy = (tt - squares).max(1e-13 * tt.max(f64::MIN_POSITIVE));
-        let beta = noise.precision(energy, count);
+        let residual_squares = (tt - squares).max(1e-13 * tt.max(f64::MIN_POSITIVE));
+        let beta = noise.precision(residual_squares, count);
         let sum_log_a: f64 = a.iter().map(|a| a.ln()).sum();
-        let log_evidence = -0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + factor.log_det() - sum_log_a + beta * energy);
+        let log_evidence =
+            -0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + factor.log_det() - sum_log_a + beta * residual_squares);
         let sigma = covariance(&factor) / beta;
         Ok(Posterior { log_evidence, w: z.remove_axis(Axis(1)), alpha: a.iter().map(|a| a * beta).collect(), beta, sigma })
     }
 
-    /// Phi'v, `[P]`.
+    /// Returns Phi'v, `[P]`, for `v`, `[n]`.
     fn sums(&self, v: &[f64]) -> Array1<f64> {
         let mut out = Array1::zeros(self.count());
         design::add_sums(v, self.phi.view(), out.as_slice_mut().expect("a vector is contiguous"));
@@ -288,18 +291,18 @@ impl<'s> Columns<'s> {
         Ok(Posterior { log_evidence, w, alpha, beta: 1.0, sigma: covariance(&factor) })
     }
 
-    /// Relative precisions of all columns where the kernels share one, `[P]`.
+    /// Returns the relative precisions of all columns if the kernels share one, `[P]`.
     pub fn precisions(&self, log_a: f64) -> Vec<f64> {
         (0..self.count()).map(|j| if j < self.sample.first() { BIAS_PRECISION } else { log_a.exp() }).collect()
     }
 
-    /// Between which the log of the shared precision is sought.
+    /// Returns the bounds of the log of the shared precision.
     pub fn range(&self) -> (f64, f64) {
         let size = self.size().max(f64::MIN_POSITIVE);
         (self.least().max(f64::MIN_POSITIVE).ln(), (MOST_PRECISION * size).ln())
     }
 
-    /// The log of the best shared precision, near `log_a`, to within `tolerance` nats.
+    /// Maximises the evidence in the log of the shared precision, starting from `log_a`, to within `tolerance` nats.
     pub fn shared(&self, log_a: f64, tolerance: f64) -> Result<Option<Peak>> {
         let limits = Limits { evaluations: 15, tolerance, patience: 2, step: 4.0 };
         let mut near = None;
@@ -312,14 +315,15 @@ impl<'s> Columns<'s> {
         })
     }
 
-    /// d log evidence / d log a_j, `[P]`, the noise at its best; without the pass that the whole gradient takes.
+    /// Returns d log evidence / d log a_j, `[P]`, with the noise precision at its maximum. Unlike the whole gradient,
+    /// this needs no pass over the rows.
     pub fn log_a_gradient(&self, posteriors: &Posteriors) -> Vec<f64> {
         let each = posteriors.each.iter().zip(&self.sample.t);
-        total(each.map(|(one, t)| self.motion(one, t).log_a(one)))
+        total(each.map(|(one, t)| self.gradient_terms(one, t).log_a(one)))
     }
 
-    /// How the rows pull at the columns.
-    fn motion(&self, posterior: &Posterior, t: &[f64]) -> Motion {
+    /// Returns the terms of the gradient for one target.
+    fn gradient_terms(&self, posterior: &Posterior, t: &[f64]) -> GradientTerms {
         let Posterior { w, beta, sigma, .. } = posterior;
         let phi = &self.phi;
         let mut solver = self.sample.working(t, &phi.dot(w));
@@ -327,42 +331,44 @@ impl<'s> Columns<'s> {
             v.iter_mut().for_each(|v| *v *= beta);
         }
         let (r, b) = (Array1::from_vec(solver.residual), Array1::from_vec(solver.curvature));
-        // Where the curvature is constant the mode's motion is all in the noise, which is at its best.
+        // If the Hessian is constant, the mode depends on the precisions only through the noise, which is at its
+        // maximum.
         if self.sums.is_some() {
-            return Motion { u: Array1::zeros(w.len()), pull: r.clone(), r, b, phi_sigma: None };
+            return GradientTerms { u: Array1::zeros(w.len()), adjusted: r.clone(), r, b, phi_sigma: None };
         }
         let phi_sigma = linalg::times(phi.view(), sigma.view());
         let h: Array1<f64> = phi_sigma.outer_iter().zip(phi.outer_iter()).map(|(s, p)| s.dot(&p)).collect();
         let hb = h * Array1::from_vec(solver.third);
         let u = sigma.dot(&self.sums(hb.as_slice().expect("a vector is contiguous")));
-        let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
-        Motion { r, b, u, pull, phi_sigma: Some(phi_sigma) }
+        let adjusted = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
+        GradientTerms { r, b, u, adjusted, phi_sigma: Some(phi_sigma) }
     }
 
-    /// The gradient there: exact, (M15), by tiles of rows.
+    /// Returns the exact gradient, (M15), computed by tiles of rows.
     pub fn gradient(&self, posteriors: &Posteriors) -> Result<Gradient> {
         let (phi, first, n) = (&self.phi, self.sample.first(), self.phi.nrows());
         let group = n.div_ceil(GROUPS).max(1);
-        // In the entries of Phi, summed target by target: what one needs is as large as Phi itself.
+        // The derivatives in the entries of Phi are summed target by target, because those of one target are as large
+        // as Phi.
         let mut slope = Array2::zeros(phi.dim());
         let mut log_a = vec![];
         for (one, t) in posteriors.each.iter().zip(&self.sample.t) {
             self.sample.interrupt.check()?;
-            let motion = self.motion(one, t);
+            let terms = self.gradient_terms(one, t);
             slope.axis_chunks_iter_mut(Axis(0), group).into_par_iter().enumerate().for_each(|(g, mut slope)| {
                 for (k, mut slope) in slope.axis_chunks_iter_mut(Axis(0), TILE_ROWS).enumerate() {
                     let start = g * group + k * TILE_ROWS;
-                    self.add_slope(one, &motion, start, slope.view_mut());
+                    self.add_slope(one, &terms, start, slope.view_mut());
                 }
             });
-            log_a.push(motion.log_a(one));
+            log_a.push(terms.log_a(one));
         }
         let mut parts: Vec<GradientSums> = (0..n.div_ceil(group)).map(|_| GradientSums::new(self.kernel, self.centres)).collect();
         let slopes = slope.axis_chunks_iter_mut(Axis(0), group).into_par_iter();
         parts.par_iter_mut().zip(slopes).zip(self.sample.x.axis_chunks_iter(Axis(0), group)).for_each(
             |((sums, mut slope), x)| {
                 let tiles = slope.axis_chunks_iter_mut(Axis(0), TILE_ROWS).zip(x.axis_chunks_iter(Axis(0), TILE_ROWS));
-                // Once interrupted, what is summed is incomplete, and never read.
+                // After an interrupt the sums are incomplete and not used.
                 for (mut slope, x) in tiles.take_while(|_| !self.sample.interrupt.is_raised()) {
                     sums.add(x, slope.slice_mut(s![.., first..]));
                 }
@@ -377,9 +383,9 @@ impl<'s> Columns<'s> {
     }
 
     /// Adds d log evidence / d Phi of the rows from `start` on to `out`, [rows, P].
-    fn add_slope(&self, posterior: &Posterior, motion: &Motion, start: usize, mut out: ArrayViewMut2<f64>) {
+    fn add_slope(&self, posterior: &Posterior, terms: &GradientTerms, start: usize, mut out: ArrayViewMut2<f64>) {
         let rows = start..start + out.nrows();
-        let own = match &motion.phi_sigma {
+        let own = match &terms.phi_sigma {
             Some(phi_sigma) => CowArray::from(phi_sigma.slice(s![rows.clone(), ..])),
             None => {
                 let mut own = Array2::zeros(out.dim());
@@ -388,33 +394,33 @@ impl<'s> Columns<'s> {
             }
         };
         for ((n, mut row), own) in rows.zip(out.outer_iter_mut()).zip(own.outer_iter()) {
-            let (pull, b, half) = (motion.pull[n], motion.b[n], 0.5 * motion.r[n]);
-            for (((out, s), w), u) in row.iter_mut().zip(own).zip(&posterior.w).zip(&motion.u) {
-                *out += pull * w - b * s - half * u;
+            let (adjusted, b, half) = (terms.adjusted[n], terms.b[n], 0.5 * terms.r[n]);
+            for (((out, s), w), u) in row.iter_mut().zip(own).zip(&posterior.w).zip(&terms.u) {
+                *out += adjusted * w - b * s - half * u;
             }
         }
     }
 }
 
-/// What the gradient is made of, (M15): r and B with the noise precision and the weights of rows, `[n]`; u, `[P]`; and
-/// r - h o b / 2 + B Phi u / 2, `[n]`.
-struct Motion {
+/// Terms of the gradient, (M15): r and B, including the noise precision and the weights of rows, `[n]`; u, `[P]`; and r
+/// - h o b / 2 + B Phi u / 2, `[n]`.
+struct GradientTerms {
     r: Array1<f64>,
     b: Array1<f64>,
     u: Array1<f64>,
-    pull: Array1<f64>,
-    /// Phi Sigma, [n, P], if it was needed.
+    adjusted: Array1<f64>,
+    /// Phi Sigma, [n, P], if the Hessian is not constant.
     phi_sigma: Option<Array2<f64>>,
 }
 
-impl Motion {
+impl GradientTerms {
     fn log_a(&self, posterior: &Posterior) -> Vec<f64> {
         let Posterior { w, alpha, sigma, .. } = posterior;
         (0..w.len()).map(|j| 0.5 * (1.0 - alpha[j] * (sigma[[j, j]] + w[j] * (w[j] - self.u[j])))).collect()
     }
 }
 
-/// The sum of lists, entry by entry.
+/// Returns the sum of lists, entry by entry.
 fn total(lists: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
     let add = |mut sum: Vec<f64>, list: Vec<f64>| {
         sum.iter_mut().zip(list).for_each(|(s, v)| *s += v);
@@ -469,10 +475,10 @@ mod tests {
         columns.at(&a, None).unwrap().expect("a posterior").log_evidence
     }
 
-    /// Every kernel, both likelihoods, one or two targets, the noise learnt, held and at its cap, rows of different weights: the gradient
-    /// in every precision, parameter and centre is that of finite differences.
+    /// Covers every kernel, both likelihoods, one or two targets, row weights, and a noise precision that is learned,
+    /// fixed or at its cap. The gradient in every precision, parameter and centre agrees with finite differences.
     #[test]
-    fn gradient_is_that_of_finite_differences() {
+    fn gradient_equals_finite_differences() {
         let (regression, classes) = (Likelihood::from(Gaussian::default()), Likelihood::from(Bernoulli::default()));
         let learned = |cap| NoisePrecision::Learned { cap, c: 0.0, d: 0.0 };
         let cases = [
@@ -492,7 +498,7 @@ mod tests {
                     let one = |at: f64| f.iter().map(|f| if real { *f - at } else { f64::from(*f > at) }).collect();
                     let t = if bias { vec![one(0.3)] } else { vec![one(0.3), one(-0.4)] };
                     let c: Vec<f64> = (0..40).map(|i| 0.5 + (i % 3) as f64).collect();
-                    // As if factors of rows were among them.
+                    // The count is smaller than the sum of the weights, as if these contained row precision factors.
                     let count = 0.8 * c.iter().sum::<f64>();
                     let (noise, interrupt) = (vec![noise; 2], Interrupt::default());
                     let sample = Sample { x, t, c, count, likelihood: Cow::Borrowed(likelihood), noise, bias, interrupt };

@@ -1,4 +1,4 @@
-//! Centres that the gradient of the log evidence has moved off their rows, (M38).
+//! Centres that are moved off their rows by the gradient of the log evidence, (M38).
 
 use std::time::Instant;
 
@@ -15,43 +15,46 @@ use crate::rvm::learn::dictionary_evidence::{BIAS_PRECISION, Columns, Sample};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
-/// Centres moved, unless more are in the model already.
+/// Number of centres that are moved, unless the model has more.
 const MOST: usize = 800;
-/// Rows that gradients are taken from, for each number that is moved: centres follow the noise of fewer (of 800 centres
-/// of nine features and 8,000 rows the test error rises from the 45th call on). No fewer and no more than so many in
-/// all; no more than the other where each call takes Newton's steps.
+/// Number of rows for each number that is moved. With fewer rows, centres follow the noise: for 800 centres with nine
+/// features and 8,000 rows, the test error rises from the 45th evaluation on.
 const ROWS_PER_NUMBER: usize = 5;
+/// Smallest number of rows.
 const LEAST_ROWS: usize = 8000;
+/// Largest number of rows, and largest number if each evaluation requires Newton steps.
 const MOST_ROWS: usize = 40_000;
 const MOST_MOVING_ROWS: usize = 10_000;
-/// First a share of the rows, one precision for all kernels and so many calls of the evidence: with precisions of their
-/// own some kernels would stay behind with almost zero weights. Then all the rows, every precision its own, and so many calls.
+/// The first maximisation uses the rows divided by this number, and one precision for all kernels. If every kernel had
+/// its own precision from the start, some would keep almost zero weights. The second one uses all rows and a precision
+/// for each kernel.
 const FIRST_SHARE: usize = 4;
+/// Largest number of evidence evaluations of the first maximisation, and of the second.
 const FIRST_EVALUATIONS: usize = 25;
 const EVALUATIONS: usize = 20;
-/// A climb ends when so many calls have gained less, per row, than this.
+/// A maximisation ends when `PATIENCE` evaluations gain less than `TOLERANCE` nats per row.
 const PATIENCE: usize = 5;
 const TOLERANCE: f64 = 1e-4;
 /// Largest step, in widths of the kernel.
 const STEP: f64 = 3.0;
-/// Where the log of the shared precision is sought from.
+/// Initial log of the shared precision.
 const FIRST_LOG_PRECISION: f64 = -2.0;
-/// How far logs of precisions and of the kernel's parameters may go.
+/// Largest change of the log of a precision, and of the log of a parameter of the kernel.
 const PRECISION_RANGE: f64 = 12.0;
 const KERNEL_RANGE: f64 = 3.0;
 
-/// Where the gradient led.
+/// Kernel and centres at the maximum.
 pub(crate) struct LearnedCentres {
     pub kernel: Kernel,
-    /// [L, D].
+    /// Centres, [L, D].
     pub centres: Array2<f64>,
-    /// Rows that gradients were taken from.
+    /// Number of rows from which gradients were computed.
     pub rows: usize,
     pub evaluations: usize,
 }
 
-/// Moves the centres of `model`, which was fitted to `training`, and other landmarks beside them; and the parameters of
-/// its kernel if they are learnt as well. `None` if there is nothing to move, or no time.
+/// Moves the centres of `model`, which was fitted to `training`, and further landmarks. If `with_kernel`, the
+/// parameters of the kernel are learned too. Returns `None` if there is nothing to move, or no time.
 pub(crate) fn learn(
     rvm: &Rvm,
     training: &TrainingSet,
@@ -77,9 +80,9 @@ pub(crate) fn learn(
     while training.taken + bytes(size) > training.memory_limit && size > 2 * m {
         size /= 2;
     }
-    afford("the rows and columns that centres are moved by", training.taken + bytes(size), training.memory_limit)?;
+    afford("the rows and columns from which centres are learned", training.taken + bytes(size), training.memory_limit)?;
 
-    // Everything in widths of the kernel, about the middle of the rows.
+    // Features are measured in widths of the kernel from their mean.
     let units = widths(kernel, features);
     let middle = match kernel.form() {
         Form::Products(_) => Array1::zeros(features),
@@ -95,20 +98,24 @@ pub(crate) fn learn(
         let rows = Landmarks::any(training.rows.nrows(), size, rvm.seed);
         Sample::of(training, &rows, inside(training.rows.select(Axis(0), &rows).view()))
     };
-    let begin = Place { kernel: unit_kernel, z: inside(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
+    let begin = Configuration { kernel: unit_kernel, z: inside(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
     if !begin.z.iter().all(|v| v.is_finite()) {
         return Ok(None);
     }
-    let climb = |size: usize, from: &Place, evaluations: usize| {
+    let maximise = |size: usize, from: &Configuration, evaluations: usize| {
         let sample = sample(size);
-        if !sample.x.iter().all(|v| v.is_finite()) { Ok(None) } else { from.climb(&sample, with_kernel, evaluations, &is_late) }
+        if !sample.x.iter().all(|v| v.is_finite()) {
+            Ok(None)
+        } else {
+            from.maximise(&sample, with_kernel, evaluations, &is_late)
+        }
     };
-    let Some((mut end, mut evaluations)) = climb((size / FIRST_SHARE).max(LEAST_ROWS).min(size), &begin, FIRST_EVALUATIONS)?
+    let Some((mut end, mut evaluations)) = maximise((size / FIRST_SHARE).max(LEAST_ROWS).min(size), &begin, FIRST_EVALUATIONS)?
     else {
         return Ok(None);
     };
     end.log_a = end.each_its_own(rvm.bias);
-    if let Some((further, more)) = climb(size, &end, EVALUATIONS)? {
+    if let Some((further, more)) = maximise(size, &end, EVALUATIONS)? {
         end = further;
         evaluations += more;
     }
@@ -116,8 +123,8 @@ pub(crate) fn learn(
     Ok(Some(LearnedCentres { kernel, centres: end.z * &units + &middle, rows: size, evaluations }))
 }
 
-/// Returns the candidates whose centres are moved: those of the model, and others drawn at random, which may become useful elsewhere. The
-/// order is that of the training set, so that the order of the user's rows has no effect.
+/// Returns the candidates whose centres are moved: those of the model, and others drawn at random, which may become
+/// useful elsewhere. The order is that of the training set, so that the order of the user's rows has no effect.
 fn first_candidates(training: &TrainingSet, model: &Model, seed: u64) -> Vec<usize> {
     let candidate = |row: &usize| training.candidate_of.get(*row).copied().flatten();
     let mut candidates: Vec<usize> = model.relevance.iter().filter_map(candidate).collect();
@@ -140,50 +147,51 @@ fn in_user_units(first: &Kernel, found: Kernel, features: usize) -> Kernel {
     found.with_gamma(gamma)
 }
 
-/// Where a climb stands: the kernel in units of the one it began with, the centres in its widths, [m, D], and the log
-/// of the relative precision that all kernels share, or of that of each column, `[1]` or `[P]`.
-struct Place {
+/// A point of the maximisation: the kernel in units of the initial one, the centres in its widths, [m, D], and the logs
+/// of the relative precisions, `[1]` if they are shared and otherwise `[P]`.
+struct Configuration {
     kernel: Kernel,
     z: Array2<f64>,
     log_a: Vec<f64>,
 }
 
-/// Where a climb begins, and within which bounds it goes.
-struct Variables {
+/// Initial values and bounds of variables.
+struct Start {
     from: Vec<f64>,
     bounds: Vec<(f64, f64)>,
 }
 
-impl Place {
-    /// The shared precision as that of each column.
+impl Configuration {
+    /// Returns the log precision of each column, which is the shared one.
     fn each_its_own(&self, bias: bool) -> Vec<f64> {
         let bias = bias.then(|| BIAS_PRECISION.ln());
         bias.into_iter().chain(self.z.rows().into_iter().map(|_| self.log_a[0])).collect()
     }
 
-    /// The logs of the precisions to begin with, and their bounds.
-    fn precisions(&self, sample: &Sample, shared: bool) -> Result<Option<Variables>> {
+    /// Returns the initial log precisions and their bounds.
+    fn precisions(&self, sample: &Sample, shared: bool) -> Result<Option<Start>> {
         let Some(columns) = Columns::new(sample, &self.kernel, self.z.view())? else { return Ok(None) };
         if shared {
             let best = columns.shared(self.log_a[0], TOLERANCE * sample.count)?;
-            return Ok(best.map(|best| Variables { from: best.x, bounds: vec![columns.range()] }));
+            return Ok(best.map(|best| Start { from: best.x, bounds: vec![columns.range()] }));
         }
         let least = columns.least().max(f64::MIN_POSITIVE).ln();
         let around = |v: &f64| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least));
-        Ok(Some(Variables { from: self.log_a.clone(), bounds: self.log_a.iter().map(around).collect() }))
+        Ok(Some(Start { from: self.log_a.clone(), bounds: self.log_a.iter().map(around).collect() }))
     }
 
-    /// Up the gradient in logs of precisions, logs of the kernel's parameters (if they are learnt) and centres: where
-    /// that leads, and calls of the evidence. `None` if there is no evidence here, or no time.
-    fn climb(
+    /// Maximises the evidence in the log precisions, the centres and (if they are learned) the logs of the kernel's
+    /// parameters. Returns the maximum and the number of evaluations. Returns `None` if there is no evidence at the
+    /// start, or no time.
+    fn maximise(
         &self,
         sample: &Sample,
         with_kernel: bool,
         evaluations: usize,
         is_late: &dyn Fn() -> bool,
-    ) -> Result<Option<(Place, usize)>> {
+    ) -> Result<Option<(Configuration, usize)>> {
         let (shared, first) = (self.log_a.len() == 1, sample.first());
-        let Some(Variables { mut from, mut bounds }) = self.precisions(sample, shared)? else { return Ok(None) };
+        let Some(Start { mut from, mut bounds }) = self.precisions(sample, shared)? else { return Ok(None) };
         let p = from.len();
         for (_, v) in self.kernel.parameters().into_iter().filter(|_| with_kernel) {
             from.push(v.ln());
@@ -191,17 +199,17 @@ impl Place {
         }
         let q = from.len();
         from.extend(self.z.iter());
-        // A centre beyond all rows would have a column of next to nothing.
+        // A centre beyond all rows would have an almost zero column.
         let range = |column: ArrayView1<f64>| {
             column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
         };
         let range: Vec<(f64, f64)> = sample.x.columns().into_iter().map(range).collect();
         bounds.extend(self.z.indexed_iter().map(|((_, d), v)| (range[d].0.min(*v), range[d].1.max(*v))));
-        let at = |x: &[f64]| -> Place {
+        let at = |x: &[f64]| -> Configuration {
             let parameters: Vec<f64> = x[p..q].iter().map(|v| v.exp()).collect();
             let kernel = if with_kernel { self.kernel.with_parameters(&parameters) } else { self.kernel.clone() };
             let z = Array2::from_shape_vec(self.z.dim(), x[q..].to_vec()).expect("as many centres");
-            Place { kernel, z, log_a: x[..p].to_vec() }
+            Configuration { kernel, z, log_a: x[..p].to_vec() }
         };
         let limits = Limits { evaluations, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
         let mut near = None;
@@ -231,7 +239,7 @@ impl Place {
     }
 }
 
-/// The distance in each feature over which the kernel falls off, `[D]`.
+/// Returns the distance in each feature over which the kernel falls off, `[D]`.
 fn widths(kernel: &Kernel, features: usize) -> Array1<f64> {
     match kernel.form() {
         Form::Squares(gamma) | Form::Products(Some(gamma)) => gamma.values(features).mapv(|g| 1.0 / g.sqrt()),
