@@ -54,8 +54,8 @@ const SHARE_PER_FEATURE: usize = 2;
 /// Smallest number of rows for which one width for each feature is first learned from fewer rows.
 const MANY_ROWS: usize = 500;
 /// Largest loss, as a multiple of its expectation, that a start from a share of the rows may have. For k logarithms,
-/// the maximum on a share is expected to be k / 2 (rows / share - 1) nats below that on all rows, half of a chi-squared
-/// variable. For three logarithms the loss exceeds this multiple in one case of 500.
+/// the maximum on a share is expected to be k / 2 (rows / share - 1) nats below that on all rows. This is half of a
+/// chi-squared variable. For three logarithms the loss exceeds the multiple in one case of 500.
 const MOST_LOSS: f64 = 5.0;
 /// Gamma of all other features, and noise variance, when features are tried one by one. In 10 draws of 100 to 400 rows
 /// of a table with 32 features (a robot arm), the first start ends in pure noise in 2. The trials lead away from it in
@@ -372,7 +372,7 @@ impl<'a> LogPosterior<'a> {
     }
 
     /// Raises the log gamma of each feature to its prior mean minus one standard deviation, if it is lower. If a share
-    /// of the rows has switched off a feature, its gradient is almost 0, whatever all rows show.
+    /// of the rows has switched off a feature, its gradient is almost 0, although all rows may need the feature.
     fn raised(&self, mut x: Vec<f64>) -> Vec<f64> {
         for (x, prior) in x.iter_mut().zip(&self.priors).skip(1).take(self.gammas).filter(|_| self.per_feature) {
             *x = prior.map_or(*x, |(mean, sd)| x.max(mean - sd));

@@ -105,7 +105,7 @@ fn bytes(training: &TrainingSet) -> u64 {
 }
 
 /// Learns the kernel of `labels`, which are those of some rows of a training set, and rho. `process` learns the same
-/// kernel by the evidence of a process, for small training sets from given rows (ascending).
+/// kernel by the evidence of a process: from the given rows (ascending), or without them from rows that it draws.
 ///
 /// # Errors
 /// Returns the errors of [`label_kernel::learn`] and of `process`.

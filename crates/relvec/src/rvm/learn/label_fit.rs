@@ -104,7 +104,8 @@ impl Rvm {
     fn regress(&self, training: &TrainingSet, labels: &Labels, learned: &Learned) -> Result<Option<Found>> {
         let log_ratio = learned.hyper.log_amplitude;
         let score = labels.score(&learned.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
-        // These rows may be more than those of the kernel, so that structure is judged again.
+        // There may be more rows than the kernel was learned from, so that the gain over the class frequencies is
+        // checked again.
         if score.value + learned.log_posterior - learned.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
         }

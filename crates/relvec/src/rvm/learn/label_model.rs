@@ -110,8 +110,8 @@ pub(super) fn singular(columns: usize) -> Error {
     Error::Singular { columns, jitter: 0.0 }
 }
 
-/// Returns the point, from `first` on, that the centres do not span and whose row of `left`, `[N, K]`, is largest after
-/// subtraction of its mean over the classes. Of equal points it is the first.
+/// Returns the point, from `first` on, with the largest row of `left`, `[N, K]`, after subtraction of the row's mean.
+/// Points that the centres span are skipped. Of equal points the first is returned.
 fn farthest(pivots: &Pivots, first: usize, left: &Array2<f64>) -> Option<usize> {
     let mut best = None;
     for point in (first..left.nrows()).filter(|point| !pivots.spans(*point)) {

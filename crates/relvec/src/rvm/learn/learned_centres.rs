@@ -88,7 +88,7 @@ pub(crate) fn learn(
         Form::Products(_) => Array1::zeros(features),
         _ => training.rows.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(features)),
     };
-    let inside = |x: ArrayView2<f64>| (&x - &middle) / &units;
+    let to_widths = |x: ArrayView2<f64>| (&x - &middle) / &units;
     let unit_kernel = match kernel.gamma() {
         Some(Gamma::PerFeature(_)) => kernel.with_gamma(vec![1.0; features].into()),
         Some(Gamma::Value(_)) => kernel.with_gamma(1.0.into()),
@@ -96,9 +96,9 @@ pub(crate) fn learn(
     };
     let sample = |size: usize| {
         let rows = Landmarks::any(training.rows.nrows(), size, rvm.seed);
-        Sample::of(training, &rows, inside(training.rows.select(Axis(0), &rows).view()))
+        Sample::of(training, &rows, to_widths(training.rows.select(Axis(0), &rows).view()))
     };
-    let begin = Configuration { kernel: unit_kernel, z: inside(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
+    let begin = Configuration { kernel: unit_kernel, z: to_widths(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
     if !begin.z.iter().all(|v| v.is_finite()) {
         return Ok(None);
     }
@@ -148,7 +148,7 @@ fn in_user_units(first: &Kernel, found: Kernel, features: usize) -> Kernel {
 }
 
 /// A point of the maximisation: the kernel in units of the initial one, the centres in its widths, [m, D], and the logs
-/// of the relative precisions, `[1]` if they are shared and otherwise `[P]`.
+/// of the relative precisions. These are `[1]` if they are shared and otherwise `[P]`.
 struct Configuration {
     kernel: Kernel,
     z: Array2<f64>,

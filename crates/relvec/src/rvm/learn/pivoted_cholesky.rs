@@ -1,9 +1,9 @@
 //! Chooses the centres of a process by a pivoted Cholesky factorisation of its kernel matrix: the next centre is the
 //! point with the largest residual variance, (M71).
 //!
-//! With centres Z in the order of their choice, K = k(Z, Z) = L L' and the whitened features phi(x) = inv(L) k(Z, x),
-//! the residual variance of the prior at x is d(x) = k(x, x) - |phi(x)|^2 (Fine & Scheinberg 2001). No jitter is added:
-//! a point that the centres already span does not become a centre.
+//! Z are the centres in the order of their choice, K = k(Z, Z) = L L', and phi(x) = inv(L) k(Z, x) are the whitened
+//! features. The residual variance of the prior at x is d(x) = k(x, x) - |phi(x)|^2 (Fine & Scheinberg 2001). No jitter
+//! is added: a point that the centres already span does not become a centre.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 

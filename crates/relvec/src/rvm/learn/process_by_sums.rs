@@ -2,11 +2,11 @@
 //! from sums over all rows.
 //!
 //! The residual of the prior, and the first amplitude and noise variance, are those of a sample of the rows. The
-//! weights of (M72) need only the sums A and F' inv(Lambda) t over all rows at one ratio of amplitude to noise, which
-//! are computed block by block. These sums also give the log evidence at this ratio, and the noise variance that
-//! maximises it. If the residual is large, the ratio decides how much each row counts, and a sample does not determine
-//! it. One data pass then computes the sums at several ratios, and a second one at the ratio where these predict the
-//! highest evidence.
+//! weights of (M72) need only the sums A and F' inv(Lambda) t over all rows at one ratio of amplitude to noise. These
+//! are computed block by block. They also give the log evidence at this ratio, and the noise variance that maximises
+//! it. If the residual is large, the ratio decides how much each row counts, and a sample does not determine it. One
+//! data pass then computes the sums at several ratios, and a second one at the ratio where these predict the highest
+//! evidence.
 
 use std::time::Instant;
 
@@ -278,9 +278,9 @@ impl RowSums<'_> {
     }
 }
 
-/// Returns further log ratios at which the evidence of all rows may be higher than at those in `seen`, which are
-/// ascending. If the parabola through three of them has its peak between the ends, this is the peak, or nothing if it
-/// gains less than `tolerance`. If the peak is beyond the ends, these are up to three log ratios about it.
+/// Returns further log ratios at which the evidence of all rows may be higher than at those in `seen`, which is
+/// ascending. If the parabola through three of them peaks between the ends, its peak is returned, unless it gains less
+/// than `tolerance`. If it peaks beyond the ends, up to three log ratios about that point are returned.
 fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> Vec<f64> {
     // If A has no Cholesky factor at a ratio, it has none at any higher ratio.
     let (known, singular) = seen.split_at(seen.iter().take_while(|(_, value)| value.is_finite()).count());
