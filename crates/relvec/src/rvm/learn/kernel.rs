@@ -165,9 +165,7 @@ impl KernelLearner<'_> {
         let priors = Priors::new(rows.count, features);
         let several = if features > 1 && rule != Some(GammaRule::EvidenceOne) {
             let objective = LogPosterior::new(self, &rows, kernel, frame, &priors, true);
-            Some(
-                self.maximise_from_share(&objective, f64::NEG_INFINITY)?.expect("a least posterior of minus infinity is reached"),
-            )
+            Some(self.maximise_from_share(&objective, f64::NEG_INFINITY)?.expect("the least posterior is minus infinity"))
         } else {
             None
         };
@@ -249,7 +247,7 @@ impl KernelLearner<'_> {
         Ok(Maximum { log_evidence: from.log_evidence, log_posterior: from.log_posterior, evaluations, ..found })
     }
 
-    /// Maximises from `start`, with the curvature known to `steps`, and again from trial points while these lead
+    /// Maximises from `start`, with the curvature stored in `steps`, and again from trial points while these lead
     /// higher.
     fn maximise(&self, objective: &LogPosterior, start: &[f64], mut steps: Steps) -> Result<Maximum> {
         let rows = objective.rows;

@@ -10,8 +10,9 @@ use crate::linalg;
 use crate::report::Interrupt;
 use crate::rvm::learn::merged_rows::{DistinctRows, Totals};
 
-/// Number of rows of a block of the sums. Number of rows of a tile of kernel values, which one thread computes.
+/// Number of rows of a block of the sums.
 const BLOCK_ROWS: usize = 4096;
+/// Number of rows of a tile of kernel values, which one thread computes.
 const TILE_ROWS: usize = 64;
 
 /// Kernel, centres and ratios at which sums over rows are computed.
@@ -40,7 +41,7 @@ pub(in crate::rvm) struct PartSums {
     pub totals: Totals,
 }
 
-/// Sums at one ratio. If means were given, only `right` is computed.
+/// Sums at one ratio. If means m were given, `right` is F' inv(Lambda) (t - F m), and the other sums are not computed.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::rvm) struct RatioSums {
     /// F' inv(Lambda) F, [P, P], lower triangle.
