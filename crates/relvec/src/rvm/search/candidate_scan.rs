@@ -1,4 +1,4 @@
-//! What candidates outside a problem would add to the evidence: one pass over rows and candidates.
+//! The candidate scan: gains of all candidates outside the working set, in one pass over rows and candidates.
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
@@ -12,18 +12,20 @@ use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, by_noise};
 use crate::rvm::evidence::function_values::fitted;
 use crate::rvm::evidence::solver::EvidenceSolver;
 
-/// Candidates at a time: a block of them, and their products with the model, are all that is kept.
+/// Number of candidates in one block. Only one block and its products with the model are in memory.
 const TILE: usize = 4096;
-/// Of these a thread judges so many in a row, at least.
+/// Least number of consecutive candidates that one thread evaluates.
 const AT_ONCE: usize = 256;
-/// As in the factor: a candidate with a smaller share outside the span of the model is never added.
+/// Share of a candidate's squared norm outside the span of the model below which it is never added, as in
+/// [`ActiveFactor`](crate::rvm::evidence::active_factor::ActiveFactor).
 const SPAN_FLOOR: f64 = 1e-11;
 
-/// What each of `candidates`, `[C]`, would add to the evidence of `solution` at its best precision, less what it costs, `[C]`; 0 if
-/// nothing. The noise precision of `solution` follows.
+/// Returns the gains of `candidates`, `[C]`, in nats: what adding each of them at its best precision to `solution`
+/// would gain, less the penalty per kernel. The gain is 0 if the addition would not raise the evidence. The noise
+/// precision is profiled out, (M8).
 ///
 /// # Errors
-/// `Interrupted`: some rows were passed over.
+/// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
 pub(crate) fn gains(solver: &EvidenceSolver, solution: &ActivePosterior, candidates: &[usize]) -> Result<Vec<f64>> {
     let training = solver.problem.training;
     let copies = (solution.outputs / training.noise.len()) as f64;
@@ -31,18 +33,22 @@ pub(crate) fn gains(solver: &EvidenceSolver, solution: &ActivePosterior, candida
     let of_noise = |(noise, e): (&NoisePrecision, &f64)| noise.profile(*e, training.count, copies);
     let profiles: Vec<NoiseProfile> = training.noise.iter().zip(&energy).map(of_noise).collect();
     let nats = solver.prior.nats;
-    judge(solver, solution, candidates, &energy, |square, candidate| {
+    evaluate(solver, solution, candidates, &energy, |square, candidate| {
         let best = candidate.best(&profiles, 0.0).filter(|_| candidate.s > SPAN_FLOOR * square);
         best.map_or(0.0, |a| (candidate.contribution(a, &profiles) - nats).max(0.0))
     })
 }
 
-/// What `of` says of each of `candidates`, in their order, as the model sees it (S and Q), after its squared norm; `energy`:
-/// of each noise.
+/// Calls `of` with the squared norm and the factors S and Q of each candidate, and returns the results in the order of
+/// `candidates`. `energy` is E of (M2) for each noise.
 ///
-/// With B and r the curvature and the slope of the log-likelihood at the solution (by row, times the sample
-/// weights), S = phi'B phi - |inv(R) Phi_A'B phi|^2 and Q = phi'r, for every likelihood.
-fn judge<T: Send>(
+/// Let B be the Hessian of the negative log-likelihood of each row at the solution, and r the gradient of the
+/// log-likelihood, both times the sample weights. Then S = phi'B phi - |inv(R) Phi_A'B phi|^2 and Q = phi'r, for every
+/// likelihood.
+///
+/// # Errors
+/// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
+fn evaluate<T: Send>(
     solver: &EvidenceSolver,
     solution: &ActivePosterior,
     candidates: &[usize],
@@ -53,7 +59,7 @@ fn judge<T: Send>(
     let (outputs, noises, m) = (solution.outputs, energy.len(), solution.active.len());
     let derivatives = problem.working(&fitted(problem, solution));
     let b: Vec<f64> = derivatives.curvature.iter().zip(&training.weights).map(|(b, c)| b * c).collect();
-    // B Phi_A beside r.
+    // B Phi_A and r side by side, [N, M + R].
     let mut left = Array2::zeros((b.len(), m + outputs));
     left.slice_mut(s![.., ..m]).assign(&problem.design.select(&solution.active));
     for (n, mut row) in left.outer_iter_mut().enumerate() {
@@ -106,7 +112,7 @@ mod tests {
     use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
-    /// What additions to a model would gain according to the problem of all candidates, `[P]`.
+    /// Returns the gains of additions according to the factor of all candidates, `[P]`.
     fn by_factor(factor: &ActiveFactor) -> Vec<f64> {
         let gain = |action| match action {
             Some((Action::Add { .. }, gain)) => f64::max(gain, 0.0),
@@ -115,7 +121,7 @@ mod tests {
         factor.actions().into_iter().map(gain).collect()
     }
 
-    /// |r| as each noise sees it: r are the slopes of the log-likelihoods by row, which count as columns' entries do.
+    /// Returns |r| for each noise: the weighted norm of the gradient of the log-likelihood by row.
     fn residual_sizes(problem: &ScaledProblem, solution: &ActivePosterior) -> Vec<f64> {
         let (outputs, weights) = (solution.outputs, &problem.training.weights);
         let residual = problem.working(&fitted(problem, solution)).residual;
@@ -126,9 +132,10 @@ mod tests {
         }
     }
 
-    /// The pass from row derivatives says of candidates outside a part what the factor of the whole says.
+    /// Gains of candidates outside a working set, from derivatives by row, equal those from the factor of all
+    /// candidates.
     #[test]
-    fn gains_outside_a_part_are_those_of_the_whole() {
+    fn gains_outside_a_working_set_equal_those_of_all_candidates() {
         let x = Array2::from_shape_fn((600, 2), |(i, d)| ((i * (7 + 4 * d)) % 600) as f64 / 150.0 + 0.001 * (i + d) as f64);
         let f = x.map_axis(Axis(1), |r| f64::sin(2.0 * r[0]) + f64::cos(3.0 * r[1]) + 0.3 * f64::sin(40.0 * r[0] * r[1]));
         let labels: Vec<usize> = f.iter().map(|f| usize::from(*f > 0.2)).collect();
@@ -185,13 +192,13 @@ mod tests {
                 |noise: &[NoisePrecision]| ActiveFactor::new(whole.quadratic(&same).unwrap(), &same, noise, whole.prior);
             let factor = |noise: &[NoisePrecision]| by_factor(&factor_of(noise));
 
-            // S and Q of every candidate that is not in the model, S beside phi'B phi and Q beside |phi| |r|.
+            // Compare S and Q of every candidate outside the model: S relative to phi'B phi, Q relative to |phi| |r|.
             let model: Vec<usize> = same.active.iter().filter(|j| **j >= first).map(|j| all.candidates[*j - first]).collect();
             let rest: Vec<usize> = training.dictionary().into_iter().filter(|p| !model.contains(p)).collect();
             let expected = factor_of(&training.noise).candidates();
             let sizes = residual_sizes(&part, &solution);
             let see = |square: f64, candidate| (square, candidate);
-            let seen = judge(&solver, &solution, &rest, &solution.energy, see).unwrap();
+            let seen = evaluate(&solver, &solution, &rest, &solution.energy, see).unwrap();
             assert_eq!(seen.len(), rest.len());
             for (candidate, (square, seen)) in rest.iter().zip(&seen) {
                 let column = all.column_of(*candidate).unwrap();

@@ -121,8 +121,8 @@ impl ClassSearch {
         Ok(false)
     }
 
-    /// Returns the solution at the precisions `alpha`, `[K, M]`, of K classes and M active columns, if there is one and its
-    /// evidence is at least `floor`.
+    /// Returns the solution at the precisions `alpha`, `[K, M]`, of K classes and M active columns, if there is one and
+    /// its evidence is at least `floor`.
     fn attempt(
         &self,
         solver: &EvidenceSolver,

@@ -1,4 +1,5 @@
-//! Greedy deletion: the weight whose absence gains most leaves, again and again, each gain exact and given what has left before.
+//! Greedy deletion: prunes the weight whose deletion gains most, repeatedly. Each gain is exact, conditional on the
+//! weights pruned before it.
 
 use ndarray::Axis;
 
@@ -9,14 +10,19 @@ use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, by_noise};
 use crate::rvm::evidence::precision_updates::without;
 use crate::rvm::evidence::solver::EvidenceSolver;
 
-/// A deletion gains more than this: below is rounding.
-const TIE: f64 = 1e-6;
-/// Single deletions tried where no run of them gains.
+/// Gain in nats that a deletion must exceed. Smaller gains are rounding.
+const LEAST_GAIN: f64 = 1e-6;
+/// Number of single deletions that are tried if no sequence of deletions raises the evidence.
 const SINGLES: usize = 3;
 
-/// The model without the weights that gain by leaving, on a form of constant curvature; `None` where none does.
+/// Prunes the weights whose deletion raises the evidence of `form`, whose Hessian must be constant. Returns `None` if
+/// there are none.
 ///
-/// Without weight i, of d = Sigma_ii: Sigma - Sigma_:i Sigma_i: / d, mu - Sigma_:i mu_i / d, E + mu_i^2 / d, (M11).
+/// With d = Sigma_ii, the deletion of weight i leads to Sigma - Sigma_:i Sigma_i: / d, mu - Sigma_:i mu_i / d, and
+/// E + mu_i^2 / d, (M11).
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::solve`], except that models that cannot be factorised are skipped.
 pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &ActivePosterior) -> Result<Option<ActivePosterior>> {
     let (m, outputs, count) = (now.active.len(), now.outputs, form.problem.training.count);
     let mut sigma = covariance(&now.inverse);
@@ -35,7 +41,7 @@ pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &Acti
         };
         let gains: Vec<f64> = left.iter().map(|i| gain(*i)).collect();
         let best = (0..left.len()).max_by(|i, j| gains[*i].total_cmp(&gains[*j])).expect("some are left");
-        if !(gains[best] > TIE) {
+        if !(gains[best] > LEAST_GAIN) {
             break;
         }
         let i = left.swap_remove(best);
@@ -50,11 +56,11 @@ pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &Acti
         }
         out.push(i);
     }
-    // All that have left; half of them; at last the first ones, each alone.
+    // Try all deletions together, then the first half of them, and so on. At last try the first ones singly.
     let halves = (0..usize::BITS).map(|k| out.len() >> k).take_while(|n| *n > 0).map(|n| out[..n].to_vec());
     let singles = out.iter().skip(1).take(SINGLES).map(|i| vec![*i]);
-    for gone in halves.chain(singles) {
-        let keep: Vec<usize> = (0..m).filter(|i| !gone.contains(i)).collect();
+    for pruned in halves.chain(singles) {
+        let keep: Vec<usize> = (0..m).filter(|i| !pruned.contains(i)).collect();
         match without(form, noise, now, &keep, NoiseChoice::Best) {
             Ok(next) if next.log_evidence > now.log_evidence => return Ok(Some(next)),
             Ok(_) | Err(Error::Singular { .. }) => {}

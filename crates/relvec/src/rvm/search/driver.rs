@@ -1,4 +1,5 @@
-//! The loop: iterations of a scheme, told to the observer, until something ends them.
+//! The driver of a fit: runs the iterations of a scheme and reports each of them to the observer. It stops on
+//! convergence, at a limit, or on an interrupt.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::settings::rvm::Rvm;
 
-/// A fit to a training set, for what begins with fits to others.
+/// Function that fits a model to a training set, such as a sample of the rows.
 pub(crate) type Fit<'f> = &'f dyn Fn(&Rvm, &TrainingSet, &mut FitDriver) -> Result<(Model, Report)>;
 
-/// Watches over all iterations of one fit.
+/// The driver of one fit, with its trace and limits.
 pub(crate) struct FitDriver<'o, 'f> {
     observer: &'o mut Observer<'f>,
     interrupt: Interrupt,
@@ -23,25 +24,27 @@ pub(crate) struct FitDriver<'o, 'f> {
     pub max_iterations: usize,
     time_limit: Option<Duration>,
     pub trace: Vec<TracePoint>,
-    /// Whether the observer wanted to stop when it was told last.
+    /// True if the observer asked to stop after the last iteration.
     stopped: bool,
 }
 
 impl<'o, 'f> FitDriver<'o, 'f> {
-    /// Over a fit of `rvm` that began at `start`. The deadline of its `interrupt` is armed once there is a model to return.
+    /// Returns the driver of a fit of `rvm` that began at `start`. The deadline of `interrupt` comes into force once
+    /// there is a model to return.
     pub fn of(rvm: &Rvm, observer: &'o mut Observer<'f>, interrupt: &Interrupt, start: Instant) -> FitDriver<'o, 'f> {
         let time_limit = rvm.deadline(start).map(|end| end - start);
         let (interrupt, max_iterations) = (interrupt.clone(), rvm.max_iterations);
         FitDriver { observer, interrupt, start, max_iterations, time_limit, trace: Vec::new(), stopped: false }
     }
 
-    /// Allows `more` iterations at most from here on; returns how many there might be in all before.
+    /// Lowers the limit to `more` further iterations, if it is not lower already. Returns the previous limit on all
+    /// iterations.
     pub fn limit(&mut self, more: usize) -> usize {
         let most = self.trace.len().saturating_add(more).min(self.max_iterations);
         std::mem::replace(&mut self.max_iterations, most)
     }
 
-    /// Why there is to be no further iteration, if the observer has asked to stop or none is left.
+    /// Returns the reason to stop if the observer has asked for it or the iteration limit is reached.
     pub fn spent(&self) -> Option<Status> {
         if self.stopped {
             return Some(Status::Stopped);
@@ -53,19 +56,23 @@ impl<'o, 'f> FitDriver<'o, 'f> {
         self.start.elapsed()
     }
 
-    /// The time that is left; `None` without a limit.
+    /// Returns the time left, or `None` if there is no time limit.
     pub fn left(&self) -> Option<Duration> {
         self.time_limit.map(|limit| limit.saturating_sub(self.start.elapsed()))
     }
 
-    /// Whether the time of the fit is up.
+    /// Returns true if the time limit of the fit has passed.
     pub fn is_late(&self) -> bool {
         self.time_limit.is_some_and(|limit| self.start.elapsed() >= limit)
     }
 
-    /// Steps `run` until it ends, and says why it did.
+    /// Runs the iterations of `run` until it stops, and returns the reason.
     ///
-    /// A deadline that passes within a step ends it there; the solution is then that of the step before.
+    /// A deadline that passes within an iteration ends the run there. The model is then that of the previous iteration.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`] if the fit was interrupted by hand, or before there is a model. Returns all other
+    /// errors of [`FitRun::step`], except [`Error::Singular`] once there is a model.
     pub fn drive<'p>(&mut self, run: &mut (dyn FitRun<'p> + 'p), solver: &EvidenceSolver<'p>) -> Result<Status> {
         let problem = solver.problem;
         loop {
@@ -73,18 +80,18 @@ impl<'o, 'f> FitDriver<'o, 'f> {
                 _ if self.interrupt.is_raised_by_hand() => return Err(Error::Interrupted),
                 Ok(outcome) => outcome,
                 Err(Error::Interrupted) if !self.trace.is_empty() => {
-                    // What the last step had done by then counts.
+                    // The interrupted iteration may have improved the model before.
                     if self.trace.last().is_some_and(|last| run.objective(solver) > last.log_evidence) {
-                        self.tell(problem, run.objective(solver), run.best());
+                        self.report(problem, run.objective(solver), run.best());
                     }
                     return Ok(Status::TimeLimit);
                 }
                 Err(Error::Singular { .. }) if !self.trace.is_empty() => return Ok(Status::Singular),
                 Err(error) => return Err(error),
             };
-            self.tell(problem, run.objective(solver), run.best());
+            self.report(problem, run.objective(solver), run.best());
             if let Some(status) = outcome {
-                // Once the time is up candidates are passed over: nothing found is no sign of rest.
+                // After the deadline candidates are skipped, so that an unsuccessful search does not mean convergence.
                 return Ok(if self.interrupt.is_raised() { Status::TimeLimit } else { status });
             } else if let Some(status) = self.spent() {
                 return Ok(status);
@@ -94,15 +101,16 @@ impl<'o, 'f> FitDriver<'o, 'f> {
         }
     }
 
-    /// One line of the trace.
-    fn tell(&mut self, problem: &ScaledProblem, log_evidence: f64, best: &ActivePosterior) {
+    /// Adds a model to the trace and reports it to the observer. `log_evidence` is in original units.
+    fn report(&mut self, problem: &ScaledProblem, log_evidence: f64, best: &ActivePosterior) {
         self.tell_model(log_evidence, problem.noise_std(&best.beta), best.active.len());
     }
 
-    /// One line of the trace, of a model of so many basis functions, the bias included.
+    /// Adds a model with `active` basis functions, the bias included, to the trace and reports it to the observer.
+    /// `log_evidence` and `noise_std` are in original units.
     pub fn tell_model(&mut self, log_evidence: f64, noise_std: Option<f64>, active: usize) {
         let point = TracePoint { log_evidence, noise_std, active, seconds: self.start.elapsed().as_secs_f64() };
-        // A search that has begun anew may still be below the best model.
+        // After a restart the present model may be worse than the best one, which the trace shows.
         let before = self.trace.last().filter(|before| before.log_evidence > log_evidence);
         let point = before.map_or(point, |before| TracePoint { seconds: point.seconds, ..*before });
         let progress = Progress {

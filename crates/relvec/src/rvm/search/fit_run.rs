@@ -1,4 +1,4 @@
-//! One fit under way: what every scheme's run can do, and how it is entered.
+//! The interface of a running scheme, and the model that it starts from.
 
 use std::rc::Rc;
 
@@ -10,63 +10,69 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::settings::scheme::Hyperparameters;
 
-/// How a search in one part of the dictionary begins.
+/// Start and effort of a search in one working set.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchStart {
-    /// The model to go on from; `None`: this is the first part.
+    /// Model for a warm start; `None` for the first working set.
     pub from: Option<WarmStart>,
-    pub aim: Effort,
+    pub effort: SearchEffort,
 }
 
-/// How far a search in one part of the dictionary goes.
+/// Effort of a search in one working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effort {
-    /// Until no action gains any more.
-    Rest,
-    /// Until no action gains any more after one excursion, but not to the last digits: another search follows.
-    Brief,
-    /// Until no excursion helps either.
-    Thorough,
+pub(crate) enum SearchEffort {
+    /// Search until no action gains enough.
+    Converge,
+    /// Search until no action gains enough, with one noise restart at most. The last digits are left to the search that
+    /// follows.
+    OneRestart,
+    /// Search until no noise restart helps either.
+    Restarts,
 }
 
-/// One fit under way.
+/// A fit that is under way.
 pub(crate) trait FitRun<'p> {
-    /// One iteration; `Some` says why there is no further one.
+    /// Runs one iteration. Returns the reason why there is no further iteration, or `None` if there may be one.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop, and the errors of
+    /// [`EvidenceSolver::solve`].
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>>;
 
-    /// The best solution so far.
+    /// Returns the best model so far.
     fn best(&self) -> &ActivePosterior;
 
-    /// What must not fall, in the user's units: the log evidence, plus log hyperpriors where there are any; or a
-    /// lower bound.
+    /// Returns the objective of the scheme in original units: the log evidence plus the log hyperpriors, or a lower
+    /// bound.
     fn objective(&self, solver: &EvidenceSolver<'p>) -> f64;
 
-    /// The quadratic form that `best` solves, where that is not the workspace's.
+    /// Returns the solver that `best` belongs to, if it is not the solver of the fit.
     fn form(&self) -> Option<&EvidenceSolver<'p>> {
         None
     }
 
-    /// What is left to gain; `late`: without scoring the candidates once more.
+    /// Returns the remaining gain and gradient. If `late` is true, it does not evaluate the candidates.
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate;
 
-    /// How many actions were taken.
+    /// Returns the numbers of actions so far.
     fn actions(&self) -> Actions;
 }
 
-/// A model by its candidates, to go on from in another part.
+/// A model by its candidates, for a warm start in another working set.
 #[derive(Debug, Clone)]
 pub(crate) struct WarmStart {
-    /// Places in the table, `None` for the bias; `[M]`.
+    /// Candidates in the training set, `None` for the bias, `[M]`.
     pub candidates: Vec<Option<usize>>,
-    /// Relative precisions on unit columns, `[M]`.
+    /// Relative precisions for columns of unit norm, `[M]`.
     pub a: Vec<f64>,
-    /// Of each noise.
+    /// Noise precisions in internal units, one for each noise.
     pub beta: Vec<f64>,
-    /// The mode of several classes, and what is known there.
+    /// Posterior at the mode for several classes, which the next search starts from.
     pub mode: Option<Rc<ActivePosterior>>,
 }
 
 impl WarmStart {
+    /// Returns the warm start at a model in the working set of `solver`.
     pub fn of(solver: &EvidenceSolver, solution: &ActivePosterior) -> WarmStart {
         let first = usize::from(solver.problem.has_bias);
         let candidate = |j: &usize| (*j >= first).then(|| solver.problem.candidates[*j - first]);
@@ -75,7 +81,10 @@ impl WarmStart {
         WarmStart { candidates, a: solution.a.clone(), beta: solution.beta.clone(), mode }
     }
 
-    /// At given precisions, in the user's units.
+    /// Returns the warm start at given precisions in original units.
+    ///
+    /// # Errors
+    /// Returns the errors of [`ScaledProblem::inner`].
     pub fn at(problem: &ScaledProblem, at: &Hyperparameters) -> Result<WarmStart> {
         let (active, alpha, beta) = problem.inner(at)?;
         let first = usize::from(problem.has_bias);
@@ -87,14 +96,14 @@ impl WarmStart {
         Ok(WarmStart { candidates: order.iter().map(candidate).collect(), a, beta, mode: None })
     }
 
-    /// The active columns in the problem of `solver`.
+    /// Returns the columns of the model in the working set of `solver`, `[M]`.
     pub fn columns(&self, solver: &EvidenceSolver) -> Vec<usize> {
-        let find = |p: &Option<usize>| p.map_or(0, |p| solver.problem.column_of(p).expect("a part keeps the model"));
+        let find = |p: &Option<usize>| p.map_or(0, |p| solver.problem.column_of(p).expect("a working set contains the model"));
         self.candidates.iter().map(find).collect()
     }
 
-    /// Its candidates, the bias left out.
-    pub fn kept(&self) -> Vec<usize> {
+    /// Returns the candidates of the model without the bias.
+    pub fn without_bias(&self) -> Vec<usize> {
         self.candidates.iter().flatten().copied().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The schemes `em` and `mackay`: all columns at first, all precisions re-estimated in each step.
+//! The schemes `em` and `mackay`, which start from all columns and re-estimate all precisions in each iteration.
 
 use super::fit_run::{FitRun, SearchStart};
 use crate::error::Result;
@@ -11,16 +11,17 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::scheme::Hyperpriors;
 use crate::rvm::settings::schemes::{Em, MacKay};
 
-/// First noise variance where none is given, in variances of the target.
+/// Default of the initial noise variance, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;
-/// Weights with gamma below this leave the model; dropping them at 1e-7 ends up to 8 nats lower,
-/// so that waits until all others have converged.
-const GONE: f64 = 1e-12;
-const GONE_AT_REST: f64 = 1e-7;
-/// Longest step in a log precision: only to keep numbers in range.
+/// Well-determinedness gamma below which a weight is pruned during the iterations. With 1e-7 the log evidence ends up
+/// to 8 nats lower.
+const PRUNED: f64 = 1e-12;
+/// Well-determinedness gamma below which a weight is pruned after all others have converged.
+const PRUNED_AT_END: f64 = 1e-7;
+/// Largest step of a log precision. It only keeps numbers in range.
 const CLIP: f64 = 50.0;
 
-/// What the two schemes differ in.
+/// Settings of a fixed-point iteration.
 pub(crate) struct Settings {
     pub rules: &'static [UpdateRule],
     pub hyperpriors: Hyperpriors,
@@ -30,7 +31,7 @@ pub(crate) struct Settings {
     pub prune: bool,
 }
 
-/// One run.
+/// A fit by fixed-point iteration.
 pub(crate) struct FixedPointRun {
     batch: PrecisionUpdate,
     tolerance: f64,
@@ -41,7 +42,7 @@ pub(crate) struct FixedPointRun {
 }
 
 impl From<&MacKay> for Settings {
-    /// Where MacKay's update would lower the evidence, EM's takes its place.
+    /// Uses MacKay's update, or that of EM if MacKay's would lower the evidence.
     fn from(scheme: &MacKay) -> Settings {
         let MacKay { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = *scheme;
         Settings {
@@ -62,7 +63,11 @@ impl From<&Em> for Settings {
     }
 }
 
-/// All columns that are not zero, their first relative precisions, and the first noise precision.
+/// Returns all columns that are not zero, their initial relative precisions, and the initial noise precisions, in
+/// internal units. `initial_alpha` and `initial_noise_variance` are in original units.
+///
+/// # Errors
+/// Returns [`Error::Memory`](crate::error::Error::Memory) if the posterior of all columns exceeds the memory limit.
 pub(crate) fn first(
     solver: &EvidenceSolver,
     initial_alpha: Option<f64>,
@@ -75,8 +80,8 @@ pub(crate) fn first(
     Ok((active, alpha.iter().map(|alpha| alpha / unit).collect(), beta))
 }
 
-/// All columns that are not zero, their first absolute precisions, and the first noise precision; no limit of memory is
-/// checked.
+/// Returns all columns that are not zero, their initial absolute precisions, and the initial noise precisions, in
+/// internal units. It does not check the memory limit.
 pub(crate) fn first_precisions(
     solver: &EvidenceSolver,
     initial_alpha: Option<f64>,
@@ -101,13 +106,17 @@ pub(crate) fn first_precisions(
 }
 
 impl FixedPointRun {
+    /// Starts from all columns, or from the model of a warm start.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`], and an error if all columns exceed the memory limit.
     pub fn start(solver: &EvidenceSolver, settings: Settings, entry: &SearchStart) -> Result<FixedPointRun> {
         let (active, a, beta) = match &entry.from {
             Some(warm) => (warm.columns(solver), warm.a.clone(), warm.beta.clone()),
             None => first(solver, settings.initial_alpha, settings.initial_noise_variance)?,
         };
         let now = solver.solve(&active, &a, &solver.problem.training.noise, NoiseChoice::Precision(&beta), None)?;
-        let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
+        let gone = if settings.prune && settings.hyperpriors.a == 0.0 { PRUNED } else { 0.0 };
         let batch = PrecisionUpdate {
             rules: settings.rules,
             hyperpriors: settings.hyperpriors,
@@ -120,7 +129,8 @@ impl FixedPointRun {
 }
 
 impl<'p> FitRun<'p> for FixedPointRun {
-    /// The first step shows the posterior at the initial precisions; each further one re-estimates.
+    /// Reports the posterior at the initial precisions in the first call, and re-estimates the precisions in each
+    /// further call.
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         if !self.started {
             self.started = true;
@@ -136,8 +146,8 @@ impl<'p> FitRun<'p> for FixedPointRun {
             return Ok(None);
         }
         if self.batch.gone > 0.0 {
-            // At rest: what the data do not determine may go now.
-            let last = PrecisionUpdate { gone: GONE_AT_REST, ..self.batch.clone() };
+            // After convergence weights that the data do not determine can be pruned.
+            let last = PrecisionUpdate { gone: PRUNED_AT_END, ..self.batch.clone() };
             self.now = last.drop_gone(solver, &solver.problem.training.noise, self.now.clone())?.0;
         }
         self.reason = "no log precision moved by more than the tolerance";
@@ -153,7 +163,7 @@ impl<'p> FitRun<'p> for FixedPointRun {
     }
 
     fn certificate(&self, _work: &EvidenceSolver<'p>, _late: bool) -> Certificate {
-        let reason = if self.reason.is_empty() { "ended before the precisions were at rest" } else { self.reason };
+        let reason = if self.reason.is_empty() { "the fit ended before the precisions converged" } else { self.reason };
         let gradient = self.now.largest_gradient();
         Certificate { largest_gain: None, largest_gradient: gradient, reason: reason.into() }
     }

@@ -1,4 +1,4 @@
-//! Growing: the columns of largest exact gain come, each conditional on those before it.
+//! Growth of a model: adds the columns of largest exact gain, each conditional on the columns added before it.
 
 use crate::error::Result;
 use crate::rvm::data::noise::NoisePrecision;
@@ -7,8 +7,13 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::policy::Policy;
 
-/// The model with up to `most` columns that each gain more than `least`, and what has come, by the quadratic form at its mode; where no
-/// column gains so much, with the one action that does. `None` where none does; columns that are `tabu` are left alone.
+/// Adds up to `most` columns, each of which gains more than `least` nats in the quadratic form at the mode of `now`.
+///
+/// If no addition gains so much, it takes the best re-estimation or deletion instead. Returns the model and the actions
+/// taken, or `None` if no action gains more than `least`. Columns that are `tabu`, `[P]`, do not change.
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::quadratic`] and [`EvidenceSolver::solve`].
 pub(super) fn grow(
     solver: &EvidenceSolver,
     noise: &[NoisePrecision],

@@ -1,4 +1,5 @@
-//! The start: all columns under one shared precision, of which most leave as it settles.
+//! Initial models of a search: all columns under one shared precision, and MacKay's fixed point from all columns. Most
+//! columns are pruned when the search refits the model.
 
 use rand::SeedableRng;
 use rand::seq::index;
@@ -12,16 +13,19 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::fixed_point;
 use crate::rvm::settings::scheme::Hyperpriors;
 
-/// Powers of 10 that the shared precision may have over 1 / N, and columns that the best is sought with at most: differences of
-/// kernels that agree to three digits need weights a thousand times as large.
+/// Powers of 10 that are tried for the shared precision, as multiples of 1 / N. Differences of kernels that agree to
+/// three digits need weights that are a thousand times as large.
 const FACTORS: std::ops::RangeInclusive<i32> = -8..=2;
+/// Largest number of columns with which the shared precision is chosen.
 const FEW: usize = 100;
-/// Weights of all outputs at most where the curvature moves: each mode is sought again.
+/// Largest number of weights of all outputs if the Hessian depends on the weights, because the mode is then found for
+/// each precision.
 const MOST_WEIGHTS: usize = 500;
-/// There the largest precision of so much of the highest rise: where classes are separable the evidence is flat towards small ones,
-/// and no curvature is left to tell columns apart.
+/// Share of the highest rise of the evidence that is enough if the Hessian depends on the weights. The largest
+/// precision that reaches it is taken. For separable classes the evidence is flat towards small precisions, where the
+/// Hessian vanishes and does not distinguish columns.
 const ENOUGH: f64 = 0.95;
-/// MacKay's fixed point, as a scheme of its own has it, but for its last digits: these are the search's.
+/// MacKay's fixed point like in the scheme `mackay`, but without its last digits, which are left to the search.
 const MACKAY: PrecisionUpdate = PrecisionUpdate {
     rules: &[UpdateRule::MacKay, UpdateRule::Em],
     hyperpriors: Hyperpriors::FLAT,
@@ -29,12 +33,18 @@ const MACKAY: PrecisionUpdate = PrecisionUpdate {
     gone: 1e-12,
     halvings: MAX_HALVINGS,
 };
+/// Largest number of updates of MacKay's fixed point.
 const STEPS: usize = 100;
-const AT_REST: f64 = 0.1;
-/// Columns of larger |cosine| are one. What lies between is what kernels far from the origin tell.
+/// Change of the log precisions below which MacKay's fixed point ends.
+const CONVERGED: f64 = 0.1;
+/// Columns of larger |cosine| are duplicates. Kernels whose centres are far from the origin differ by little more.
 const SAME_COSINE: f64 = 1.0 - 1e-13;
 
-/// The dense model under the shared precision (and noise) of highest evidence; of columns that are each other's copies it has one.
+/// Returns the dense model under the shared precision and noise of highest evidence. For duplicate columns it contains
+/// the first one alone.
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::solve`]. Shared precisions whose model cannot be factorised are skipped.
 pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result<ActivePosterior> {
     let problem = solver.problem;
     let columns = match solver.curvature_moves() {
@@ -45,7 +55,7 @@ pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result
         let a = problem.first_precisions(columns, factor / problem.training.count);
         solver.solve(columns, &a, noise, NoiseChoice::Best, None)
     };
-    // Of fewer columns each weight is larger.
+    // With fewer columns the weights are larger, and so are their variances.
     let some = thinned(columns.clone(), FEW);
     let fewer = some.len() as f64 / columns.len().max(1) as f64;
     let mut tried = vec![];
@@ -64,11 +74,14 @@ pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result
     at(&columns, tried.iter().find(|(_, value)| *value >= least).map_or(1.0, |(factor, _)| *factor))
 }
 
-/// Where MacKay's fixed point leads from all columns, each weight with a precision of its own from the first step on: of classes whose
-/// evidence is flat in the shared precision that keeps what [`dense`] loses.
+/// Returns the model that MacKay's fixed point leads to from all columns, with one precision for each weight from the
+/// first step on. If the evidence of classes is flat in the shared precision, it finds columns that [`dense`] loses.
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::solve`].
 pub(super) fn fixed_point(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result<ActivePosterior> {
     let columns = thinned(affordable(solver), MOST_WEIGHTS / solver.problem.training.outputs.max(1));
-    // Those are as many as there is memory for.
+    // `first_precisions` covers all columns; `columns` are as many as there is memory for.
     let (all, alpha, beta) = fixed_point::first_precisions(solver, None, None);
     let of = |j: &usize| alpha[all.binary_search(j).expect("usable columns are among all")] / typical(&beta);
     let a: Vec<f64> = columns.iter().map(of).collect();
@@ -76,14 +89,14 @@ pub(super) fn fixed_point(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> 
     for _ in 0..STEPS {
         let Some(step) = MACKAY.step(solver, noise, &now)? else { break };
         now = step.solution;
-        if step.change < AT_REST {
+        if step.change < CONVERGED {
             break;
         }
     }
     Ok(now)
 }
 
-/// All columns, or as many at random as there is memory for.
+/// Returns all columns that are not zero, or a random sample of as many as there is memory for, ascending.
 fn affordable(solver: &EvidenceSolver) -> Vec<usize> {
     let problem = solver.problem;
     let columns = problem.usable();
@@ -97,13 +110,13 @@ fn affordable(solver: &EvidenceSolver) -> Vec<usize> {
     sample.into_iter().map(|k| columns[k]).collect()
 }
 
-/// Every so many of the columns, no more than `most`.
+/// Returns evenly spaced columns, at most `most`.
 fn thinned(columns: Vec<usize>, most: usize) -> Vec<usize> {
     let every = columns.len().div_ceil(most.max(1)).max(1);
     columns.into_iter().step_by(every).collect()
 }
 
-/// The columns that are not, up to their scale, an earlier one.
+/// Returns the columns without duplicates, up to their scale. The first column of each group remains.
 fn without_copies(solver: &EvidenceSolver, columns: Vec<usize>) -> Vec<usize> {
     let gram = solver.form().dense(&columns);
     let mut kept: Vec<usize> = vec![];

@@ -1,4 +1,5 @@
-//! Settling: all precisions move together until they rest, then what gains by leaving leaves; in turn, until nothing does.
+//! Refitting of a model: joint updates of all precisions until they converge, and deletion of weights whose absence
+//! raises the evidence. Both are repeated until no weight is deleted.
 
 use crate::error::{Error, Result};
 use crate::report::Actions;
@@ -10,14 +11,15 @@ use crate::rvm::search::delete::delete;
 use crate::rvm::settings::policy::Policy;
 use crate::rvm::settings::scheme::Hyperpriors;
 
-/// Steps with the curvature held that do not raise the true evidence by this are not worth the search for a mode.
-const WORTH: f64 = 1e-2;
-/// Of fewer joint steps with the curvature held no weight leaves.
-const FEW: usize = 4;
-/// Modes in one settling at most.
+/// Rise of the Laplace evidence in nats below which updates with a frozen Hessian are undone. Smaller rises are not
+/// worth another search for the mode.
+const LEAST_RISE: f64 = 1e-2;
+/// Number of joint updates with a frozen Hessian from which weights are deleted.
+const DELETE_FROM: usize = 4;
+/// Largest number of modes in one refit.
 const MODES: usize = 40;
 
-/// What a settling works with.
+/// Noise, constants and counts for joint updates.
 pub(super) struct JointUpdates<'s> {
     pub noise: &'s [NoisePrecision],
     pub policy: &'s Policy,
@@ -25,10 +27,13 @@ pub(super) struct JointUpdates<'s> {
 }
 
 impl JointUpdates<'_> {
-    /// Makes a model converge under the likelihood of `solver`.
-    pub fn settle(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
+    /// Updates the precisions of a model and prunes it, until neither raises the evidence.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`].
+    pub fn refit(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
         if solver.curvature_moves() {
-            return self.settle_mode(solver, now);
+            return self.refit_mode(solver, now);
         }
         loop {
             self.joint(solver, now, self.policy.rise, self.policy.steps)?;
@@ -38,9 +43,12 @@ impl JointUpdates<'_> {
         }
     }
 
-    /// Joint steps, at most `most`, until one gains fewer nats than `rise`.
+    /// Makes up to `most` joint updates of all precisions, until one raises the log evidence by less than `rise` nats.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`].
     pub fn joint(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior, rise: f64, most: usize) -> Result<()> {
-        // Where the curvature moves Newton's step of the evidence is not known.
+        // Newton's step (M6) holds only for a constant Hessian of the negative log-likelihood.
         let rules: &[UpdateRule] = match solver.curvature_moves() {
             true => &[UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
             false => &[UpdateRule::Newton, UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
@@ -60,11 +68,11 @@ impl JointUpdates<'_> {
         Ok(())
     }
 
-    /// Where the curvature moves with the weights: by the quadratic form at the mode; of several outputs then by the posterior
-    /// itself, which is not one triangle's.
-    fn settle_mode(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
+    /// Refits a model whose Hessian depends on the weights, by the quadratic form at the mode. A coupled posterior of
+    /// several outputs is then refitted directly, because the quadratic form describes it only roughly.
+    fn refit_mode(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
         loop {
-            self.reweighted(solver, now)?;
+            self.refit_frozen(solver, now)?;
             if !now.is_joint() {
                 return Ok(());
             }
@@ -80,9 +88,9 @@ impl JointUpdates<'_> {
         }
     }
 
-    /// Joint steps and deletions with the curvature of the mode held, then the next mode; fewer steps where the true evidence has
-    /// not risen.
-    fn reweighted(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
+    /// Alternates between joint updates and deletions with the Hessian frozen at the mode, and the next mode. If the
+    /// Laplace evidence has not risen, half as many updates are tried.
+    fn refit_frozen(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
         let mut steps = self.policy.held_steps;
         for _ in 0..MODES {
             let form = solver.frozen(now)?;
@@ -95,7 +103,7 @@ impl JointUpdates<'_> {
                 let (mut inner, mut actions) = (start.clone(), Actions::default());
                 let mut own = JointUpdates { actions: &mut actions, ..*self };
                 own.joint(&form, &mut inner, self.policy.rise, steps)?;
-                if steps >= FEW
+                if steps >= DELETE_FROM
                     && let Some(fewer) = delete(&form, self.noise, &inner)?
                 {
                     actions.deleted += inner.active.len() - fewer.active.len();
@@ -103,7 +111,7 @@ impl JointUpdates<'_> {
                 }
                 let active: Vec<usize> = inner.active.iter().map(|k| now.active[*k]).collect();
                 match solver.solve(&active, &inner.a, self.noise, NoiseChoice::Best, Some(now)) {
-                    Ok(next) if next.log_evidence > now.log_evidence + WORTH => {
+                    Ok(next) if next.log_evidence > now.log_evidence + LEAST_RISE => {
                         self.actions.add(&actions);
                         break next;
                     }
@@ -117,8 +125,8 @@ impl JointUpdates<'_> {
         Ok(())
     }
 
-    /// The model without the weights whose best precision is infinite: all of them, or the worse half, and so on, if the evidence
-    /// does not fall.
+    /// Returns the model without the weights whose best precision is infinite, or without the worse half of them, and
+    /// so on. Returns `None` if the evidence falls in each case.
     fn without_useless(&self, solver: &EvidenceSolver, now: &ActivePosterior) -> Result<Option<ActivePosterior>> {
         let mut useless: Vec<usize> = (0..now.a.len()).filter(|i| now.is_useless(*i)).collect();
         useless.sort_by(|i, j| now.surplus(*i).total_cmp(&now.surplus(*j)));

@@ -1,17 +1,22 @@
-//! The search for the active set of highest evidence.
+//! The local search for the active set of highest evidence, as in "The search" of docs/math.md.
 //!
-//! Start from all columns at once, which settle to few; then in turn, until no single action gains:
+//! It starts from all columns under one shared precision, and refits them. Then it repeats three steps until no action
+//! gains more than the tolerance:
 //!
 //! ```text
-//! grow     columns come, the one of largest exact gain first, each conditional on those before it      (M8), (M10)
-//! settle   all precisions move together until they rest; what gains by leaving leaves                   (M6), (M11)
-//! keep     the larger model if its evidence, less what its kernels cost, is higher                      (M56)
+//! grow   add columns, the one of largest exact gain first, each conditional on those before it    (M8), (M10)
+//! refit  update all precisions jointly until they converge; delete columns that lower the evidence (M6), (M11)
+//! keep   the larger model if its evidence, less the penalty per kernel, is higher                 (M56)
 //! ```
 //!
-//! An excursion follows: the noise is held low, so that the model grows over-complete, then free again, and the better model is
-//! kept. A model that has learned nothing gives way to what MacKay's fixed point leads to. Where the curvature moves with the weights, single basis functions are judged on the quadratic form at the mode and the
-//! true evidence decides; the first rounds cost nothing for a kernel, since of functions that separate classes only together one
-//! alone may not pay. They start with the bias alone, then with the dense model, and the better model goes on.
+//! A noise restart follows. With the noise fixed at a lower variance the model grows over-complete. Then the noise is
+//! learned again, the search continues, and the better model is kept. A model that has learned nothing is replaced by
+//! the result of MacKay's fixed point if that is better.
+//!
+//! If the Hessian depends on the weights, gains are those of the quadratic form at the mode, and the Laplace evidence
+//! decides. The search then starts with the bias alone and without a penalty per kernel, because single kernels may
+//! gain little where only several of them separate the classes. It starts again from a dense model, and continues with
+//! the better of both models.
 
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
@@ -21,7 +26,7 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
 use crate::rvm::evidence::empty;
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::search::fit_run::{Effort, FitRun, SearchStart};
+use crate::rvm::search::fit_run::{FitRun, SearchEffort, SearchStart};
 use crate::rvm::search::grow::grow;
 use crate::rvm::search::initial_model;
 use crate::rvm::search::joint_updates::JointUpdates;
@@ -29,130 +34,139 @@ use crate::rvm::settings::policy::Policy;
 use crate::rvm::settings::scheme::{SchemeSettings, Start};
 use crate::rvm::settings::search::Search;
 
-/// What a round must gain, of what an action must: less is a change of digits.
-const KEPT: f64 = 0.1;
-/// Another excursion follows one that has gained more.
-const EXCURSION: f64 = 0.05;
-/// At last precisions rest when no step gains more, so that two ways to one optimum meet.
-const POLISH: f64 = 1e-10;
-/// The largest gradient that counts as stationary.
+/// Rise of the log evidence for which a larger model is kept, as a share of the least gain of an action. Smaller rises
+/// are changes in the last digits.
+const KEPT_SHARE: f64 = 0.1;
+/// Rise of the log evidence in nats after which another noise restart follows.
+const RESTART_RISE: f64 = 0.05;
+/// Rise in nats below which the final joint updates end. It is so small that two paths to one optimum end at equal
+/// digits.
+const POLISH_RISE: f64 = 1e-10;
+/// Largest gradient in a log precision that is not mentioned in the certificate.
 const STATIONARY: f64 = 1e-3;
-/// Copies of V and of rows of G that a round holds.
+/// Number of copies of V, and of rows of G, that one iteration has in memory.
 const COPIES: u64 = 3;
 
 /// What the search does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The dense model.
-    Start,
-    /// It settles.
-    Settle,
-    /// Rounds in which kernels cost nothing.
-    Free,
-    Climb,
-    /// Rounds with the noise held low, and with the noise free again.
-    Held,
-    Freed,
+    /// Build the dense model.
+    Initial,
+    /// Refit the model.
+    Refit,
+    /// Grow without a penalty per kernel.
+    PenaltyFree,
+    /// Grow until no action gains enough.
+    LocalSearch,
+    /// Grow with the noise fixed at a lower variance.
+    NoiseFixed,
+    /// Grow with the noise learned again.
+    NoiseReleased,
     Done,
 }
 
-/// One run of the search.
+/// A local search in one working set.
 pub(crate) struct LocalSearch {
     settings: Search,
-    aim: Effort,
+    effort: SearchEffort,
     stage: Stage,
     noise: Vec<NoisePrecision>,
     now: ActivePosterior,
-    /// The model that an excursion has left.
-    kept: Option<ActivePosterior>,
-    /// The model that the first start has led to, once there is a second.
-    first: Option<ActivePosterior>,
-    /// Whether a start from the fixed point has been made, after which there is no other.
-    resorted: bool,
-    /// Excursions that are left.
-    excursions: usize,
-    /// Most columns of the next round.
+    /// Model before the noise restart that is under way.
+    before_restart: Option<ActivePosterior>,
+    /// Model that the previous start led to, if there is a second start.
+    previous_start: Option<ActivePosterior>,
+    /// True if the search has started from MacKay's fixed point, which happens at most once.
+    tried_fixed_point: bool,
+    /// Number of noise restarts left.
+    restarts: usize,
+    /// Largest number of columns that the next iteration adds.
     batch: usize,
-    /// Columns whose action was undone since the last that was kept, `[P]`, and how many were.
+    /// True for columns whose action was undone since an action was last kept, `[P]`.
     tabu: Vec<bool>,
-    futile: usize,
-    /// The model has no room to grow in the memory allowed.
+    /// Number of iterations undone since an action was last kept.
+    rejected: usize,
+    /// True if a larger model does not fit into the memory limit.
     full: bool,
-    /// Whether the precisions have come to rest to the last digits.
+    /// True if the precisions have been updated to the last digits.
     polished: bool,
     actions: Actions,
 }
 
 impl LocalSearch {
+    /// Starts a search in the working set of `solver`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`], and an error for given precisions that the problem does not
+    /// have.
     pub(crate) fn start(solver: &EvidenceSolver, settings: &Search, entry: &SearchStart) -> Result<LocalSearch> {
         let problem = solver.problem;
         let noise = problem.training.noise.clone();
-        let at_first = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
+        let first_beta = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
         let bias = || {
             let (columns, alpha) = bias_alone(solver);
-            (columns, alpha, at_first())
+            (columns, alpha, first_beta())
         };
         let ((active, alpha, beta), stage) = match (&entry.from, &settings.start) {
             _ if problem.training.bias_only => (bias(), Stage::Done),
             (Some(warm), _) => {
                 let unit = typical(&warm.beta);
-                ((warm.columns(solver), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone()), Stage::Climb)
+                ((warm.columns(solver), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone()), Stage::LocalSearch)
             }
-            (None, Start::Given(given)) => (problem.inner(given)?, Stage::Climb),
-            (None, Start::Empty) => ((vec![], vec![], at_first()), Stage::Climb),
-            (None, Start::Auto) if solver.curvature_moves() => (bias(), Stage::Free),
-            (None, Start::Auto) => (bias(), Stage::Start),
+            (None, Start::Given(given)) => (problem.inner(given)?, Stage::LocalSearch),
+            (None, Start::Empty) => ((vec![], vec![], first_beta()), Stage::LocalSearch),
+            (None, Start::Auto) if solver.curvature_moves() => (bias(), Stage::PenaltyFree),
+            (None, Start::Auto) => (bias(), Stage::Initial),
         };
         let mut order: Vec<usize> = (0..active.len()).collect();
         order.sort_by_key(|i| active[*i]);
         let unit = typical(&beta);
         let a: Vec<f64> = order.iter().map(|i| alpha[*i] / unit).collect();
         let active: Vec<usize> = order.iter().map(|i| active[*i]).collect();
-        // The mode of several classes is far to seek, but for who has been there.
+        // The mode of several classes is expensive to find, so that a known one is the starting point.
         let warm = entry.from.as_ref();
-        let there = warm.and_then(|warm| warm.mode.as_ref()).filter(|mode| mode.active.len() == active.len());
-        let there = there.map(|mode| ActivePosterior::clone(mode).renamed(active.clone(), None));
-        let now = match there {
-            Some(there) if there.a == a => there,
-            there => solver.solve(&active, &a, &noise, NoiseChoice::Best, there.as_ref())?,
+        let mode = warm.and_then(|warm| warm.mode.as_ref()).filter(|mode| mode.active.len() == active.len());
+        let mode = mode.map(|mode| ActivePosterior::clone(mode).renamed(active.clone(), None));
+        let now = match mode {
+            Some(mode) if mode.a == a => mode,
+            mode => solver.solve(&active, &a, &noise, NoiseChoice::Best, mode.as_ref())?,
         };
-        let excursions = match entry.aim {
-            Effort::Rest => 0,
-            Effort::Brief => settings.excursions.min(1),
-            Effort::Thorough => settings.excursions,
+        let restarts = match entry.effort {
+            SearchEffort::Converge => 0,
+            SearchEffort::OneRestart => settings.excursions.min(1),
+            SearchEffort::Restarts => settings.excursions,
         };
-        let mut running = LocalSearch {
+        let mut search = LocalSearch {
             settings: settings.clone(),
-            aim: entry.aim,
+            effort: entry.effort,
             stage,
             noise,
             now,
-            kept: None,
-            first: None,
-            resorted: false,
-            excursions,
+            before_restart: None,
+            previous_start: None,
+            tried_fixed_point: false,
+            restarts,
             batch: settings.policy.batch,
             tabu: vec![false; problem.design.n_columns()],
-            futile: 0,
+            rejected: 0,
             full: false,
             polished: false,
             actions: Actions::default(),
         };
-        if warm.is_some() && entry.aim == Effort::Brief && running.can_leave(solver) {
-            running.leave(solver)?;
+        if warm.is_some() && entry.effort == SearchEffort::OneRestart && search.may_restart(solver) {
+            search.fix_noise(solver)?;
         }
-        Ok(running)
+        Ok(search)
     }
 
-    /// One round: what gains comes, all settles, and what has not raised the evidence is undone. False where nothing gains.
-    fn round(&mut self, solver: &EvidenceSolver) -> Result<bool> {
-        let least = self.least(solver);
-        let spent = solver.curvature_moves() && self.futile >= self.settings.policy.futile;
-        if spent || self.now.active.is_empty() && solver.problem.training.bias_only || !self.has_room(solver) {
+    /// Grows and refits the model, and keeps it if its log evidence is higher. Returns false if no action gains enough.
+    fn improve(&mut self, solver: &EvidenceSolver) -> Result<bool> {
+        let least = self.least_gain(solver);
+        if self.is_exhausted(solver) || !self.has_room(solver) {
             return Ok(false);
         }
-        let most = (least, self.batch);
-        let grown = match grow(solver, &self.noise, &self.settings.policy, &self.now, most, &self.tabu) {
+        let limits = (least, self.batch);
+        let grown = match grow(solver, &self.noise, &self.settings.policy, &self.now, limits, &self.tabu) {
             Err(Error::Singular { .. }) if self.batch > 1 => {
                 self.batch = 1;
                 return Ok(true);
@@ -161,48 +175,71 @@ impl LocalSearch {
         };
         let Some((mut next, taken)) = grown else { return Ok(false) };
         match self.stage {
-            // The way to an over-complete model is not worth its last digits.
-            Stage::Held => self.settling(|settling| settling.joint(solver, &mut next, f64::INFINITY, 1))?,
-            _ => self.settling(|settling| settling.settle(solver, &mut next))?,
+            // An over-complete model is only a way to a better one, and need not converge.
+            Stage::NoiseFixed => self.updates().joint(solver, &mut next, f64::INFINITY, 1)?,
+            _ => self.updates().refit(solver, &mut next)?,
         }
-        if next.log_evidence > self.now.log_evidence + KEPT * least {
+        if next.log_evidence > self.now.log_evidence + KEPT_SHARE * least {
             self.actions.count(&taken);
             self.now = next;
-            self.look_anew();
-            return Ok(true);
-        }
-        self.actions.undone += 1;
-        self.futile += 1;
-        match taken[..] {
-            [action] => self.tabu[action.column()] = true,
-            _ => self.batch = 1,
+            self.allow_all_actions();
+        } else {
+            self.reject(&taken);
         }
         Ok(true)
     }
 
-    /// Every action may be tried, many at a time.
-    fn look_anew(&mut self) {
+    /// Grows and refits the model without a penalty per kernel. Returns false if no action gains enough.
+    fn improve_without_penalty(&mut self, solver: &EvidenceSolver) -> Result<bool> {
+        let free = solver.with_prior(SparsityPrior::FLAT);
+        self.now.log_evidence -= solver.prior.log(&self.now.active);
+        let improved = self.improve(&free);
+        self.now.log_evidence += solver.prior.log(&self.now.active);
+        improved
+    }
+
+    /// Undoes the actions `taken`. A single action becomes tabu; after several ones the next iteration takes one at a
+    /// time.
+    fn reject(&mut self, taken: &[Action]) {
+        self.actions.undone += 1;
+        self.rejected += 1;
+        match taken {
+            [action] => self.tabu[action.column()] = true,
+            _ => self.batch = 1,
+        }
+    }
+
+    /// Lifts the tabu on actions, and allows the next iteration a whole batch.
+    fn allow_all_actions(&mut self) {
         self.batch = self.settings.policy.batch;
         self.tabu.fill(false);
-        self.futile = 0;
+        self.rejected = 0;
     }
 
-    fn settling(&mut self, settle: impl FnOnce(&mut JointUpdates) -> Result<()>) -> Result<()> {
-        settle(&mut JointUpdates { noise: &self.noise, policy: &self.settings.policy, actions: &mut self.actions })
+    fn updates(&mut self) -> JointUpdates<'_> {
+        JointUpdates { noise: &self.noise, policy: &self.settings.policy, actions: &mut self.actions }
     }
 
-    fn settle(&mut self, solver: &EvidenceSolver) -> Result<()> {
+    /// Refits the present model.
+    fn refit(&mut self, solver: &EvidenceSolver) -> Result<()> {
         let LocalSearch { settings, noise, now, actions, .. } = self;
-        JointUpdates { noise, policy: &settings.policy, actions }.settle(solver, now)
+        JointUpdates { noise, policy: &settings.policy, actions }.refit(solver, now)
     }
 
-    /// Nats that an action must gain.
-    fn least(&self, solver: &EvidenceSolver) -> f64 {
+    /// Returns the gain in nats that an action must exceed.
+    fn least_gain(&self, solver: &EvidenceSolver) -> f64 {
         let least = self.settings.least_gain(solver.problem.training.count, self.now.is_ample());
-        if self.stage == Stage::Held { least.max(self.settings.policy.excursion_gain) } else { least }
+        if self.stage == Stage::NoiseFixed { least.max(self.settings.policy.excursion_gain) } else { least }
     }
 
-    /// Whether the dense matrices of a larger model fit into the memory allowed; of one column more where a batch does not.
+    /// Returns true if no action is tried any more: too many in a row were undone, or the model is the bias alone.
+    fn is_exhausted(&self, solver: &EvidenceSolver) -> bool {
+        let spent = solver.curvature_moves() && self.rejected >= self.settings.policy.futile;
+        spent || self.now.active.is_empty() && solver.problem.training.bias_only
+    }
+
+    /// Returns true if the dense matrices of a larger model fit into the memory limit. If there is no room for a batch
+    /// but for one column, the batch becomes one column.
     fn has_room(&mut self, solver: &EvidenceSolver) -> bool {
         let (now, p) = (self.now.active.len(), self.tabu.len() as u64);
         let fits = |more: &usize| {
@@ -215,106 +252,134 @@ impl LocalSearch {
         !self.full
     }
 
-    /// Whether another start is left to try.
-    fn may_begin_anew(&self) -> bool {
-        self.settings.start == Start::Auto && self.first.is_none() && self.aim != Effort::Brief
-    }
-
-    /// Restarts from a dense model, in rounds without a penalty per kernel.
-    fn begin_anew(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        self.first = Some(self.now.clone());
-        let mut dense = initial_model::dense(solver, &self.noise)?;
-        let free = solver.with_prior(SparsityPrior::FLAT);
-        dense.log_evidence -= solver.prior.log(&dense.active);
-        self.settling(|settling| settling.settle(&free, &mut dense))?;
-        dense.log_evidence += solver.prior.log(&dense.active);
-        self.now = dense;
-        self.look_anew();
-        self.stage = Stage::Free;
-        Ok(())
-    }
-
-    /// Whether the fixed point is left to try for a model that has learned nothing.
-    fn may_resort(&self, solver: &EvidenceSolver) -> Result<bool> {
-        let may = self.settings.start == Start::Auto && !self.resorted && self.aim != Effort::Brief;
-        Ok(may && empty::has_nothing(solver, &self.now)?)
-    }
-
-    /// Restarts from MacKay's fixed point.
-    fn resort(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        self.resorted = true;
+    /// Continues after growth without a penalty: from the dense model, or with the penalty.
+    fn end_penalty_free(&mut self, solver: &EvidenceSolver) -> Result<()> {
+        // With many rows each mode takes long: a second start is made only if the first has learned nothing.
+        let many = solver.problem.has_many_entries();
+        if solver.curvature_moves() && !many && self.may_start_dense() {
+            return self.start_dense(solver);
+        }
         self.take_better_start();
-        let found = initial_model::fixed_point(solver, &self.noise)?;
-        self.first = Some(std::mem::replace(&mut self.now, found));
-        self.settle(solver)?;
-        self.look_anew();
+        self.stage = Stage::Refit;
+        self.allow_all_actions();
         Ok(())
     }
 
-    /// The better of the models that two starts have led to goes on.
-    fn take_better_start(&mut self) {
-        if let Some(first) = self.first.as_ref().filter(|first| first.log_evidence >= self.now.log_evidence) {
-            self.now = first.clone();
+    /// Continues after a search that has converged: from another start, with a noise restart, or not at all.
+    fn restart_or_finish(&mut self, solver: &EvidenceSolver) -> Result<()> {
+        if self.may_start_dense() && empty::has_nothing(solver, &self.now)? {
+            self.start_dense(solver)
+        } else if self.may_start_fixed_point(solver)? {
+            self.start_fixed_point(solver)
+        } else if self.may_restart(solver) && !self.full {
+            self.fix_noise(solver)
+        } else {
+            self.finish(solver)
         }
     }
 
-    fn can_leave(&self, solver: &EvidenceSolver) -> bool {
-        self.excursions > 0
+    /// Returns true if the search may start from the dense model.
+    fn may_start_dense(&self) -> bool {
+        self.settings.start == Start::Auto && self.previous_start.is_none() && self.effort != SearchEffort::OneRestart
+    }
+
+    /// Starts again from the dense model, without a penalty per kernel.
+    fn start_dense(&mut self, solver: &EvidenceSolver) -> Result<()> {
+        self.previous_start = Some(self.now.clone());
+        let mut dense = initial_model::dense(solver, &self.noise)?;
+        let free = solver.with_prior(SparsityPrior::FLAT);
+        dense.log_evidence -= solver.prior.log(&dense.active);
+        self.updates().refit(&free, &mut dense)?;
+        dense.log_evidence += solver.prior.log(&dense.active);
+        self.now = dense;
+        self.allow_all_actions();
+        self.stage = Stage::PenaltyFree;
+        Ok(())
+    }
+
+    /// Returns true if the model has learned nothing and the search may start from MacKay's fixed point.
+    fn may_start_fixed_point(&self, solver: &EvidenceSolver) -> Result<bool> {
+        let may = self.settings.start == Start::Auto && !self.tried_fixed_point && self.effort != SearchEffort::OneRestart;
+        Ok(may && empty::has_nothing(solver, &self.now)?)
+    }
+
+    /// Starts again from MacKay's fixed point.
+    fn start_fixed_point(&mut self, solver: &EvidenceSolver) -> Result<()> {
+        self.tried_fixed_point = true;
+        self.take_better_start();
+        let found = initial_model::fixed_point(solver, &self.noise)?;
+        self.previous_start = Some(std::mem::replace(&mut self.now, found));
+        self.refit(solver)?;
+        self.allow_all_actions();
+        Ok(())
+    }
+
+    /// Continues with the model of the previous start if it is at least as good.
+    fn take_better_start(&mut self) {
+        if let Some(previous) = self.previous_start.as_ref().filter(|previous| previous.log_evidence >= self.now.log_evidence) {
+            self.now = previous.clone();
+        }
+    }
+
+    /// Returns true if a noise restart is possible: one is left, and the noise of a model that is not empty is learned.
+    fn may_restart(&self, solver: &EvidenceSolver) -> bool {
+        self.restarts > 0
             && !solver.curvature_moves()
             && self.noise.iter().any(NoisePrecision::is_learnt)
             && !self.now.active.is_empty()
     }
 
-    /// Begins an excursion from the model.
-    fn leave(&mut self, solver: &EvidenceSolver) -> Result<()> {
+    /// Begins a noise restart: fixes the noise precision at a multiple of its value.
+    fn fix_noise(&mut self, solver: &EvidenceSolver) -> Result<()> {
         let factor = self.settings.policy.excursion_noise;
-        let held: Vec<NoisePrecision> = self.now.beta.iter().map(|beta| NoisePrecision::Fixed(factor * beta)).collect();
+        let fixed: Vec<NoisePrecision> = self.now.beta.iter().map(|beta| NoisePrecision::Fixed(factor * beta)).collect();
         let a: Vec<f64> = self.now.a.iter().map(|a| a / factor).collect();
-        let next = solver.solve(&self.now.active, &a, &held, NoiseChoice::Best, Some(&self.now))?;
-        self.kept = Some(std::mem::replace(&mut self.now, next));
-        self.noise = held;
-        self.excursions -= 1;
-        self.stage = Stage::Held;
-        self.look_anew();
+        let next = solver.solve(&self.now.active, &a, &fixed, NoiseChoice::Best, Some(&self.now))?;
+        self.before_restart = Some(std::mem::replace(&mut self.now, next));
+        self.noise = fixed;
+        self.restarts -= 1;
+        self.stage = Stage::NoiseFixed;
+        self.allow_all_actions();
         Ok(())
     }
 
-    /// The noise is free again.
-    fn free_noise(&mut self, solver: &EvidenceSolver) -> Result<()> {
+    /// Continues a noise restart with the noise learned again.
+    fn release_noise(&mut self, solver: &EvidenceSolver) -> Result<()> {
         self.noise.clone_from(&solver.problem.training.noise);
         self.now = solver.solve(&self.now.active, &self.now.a, &self.noise, NoiseChoice::Best, Some(&self.now))?;
-        self.stage = Stage::Freed;
-        self.look_anew();
-        self.settle(solver)
+        self.stage = Stage::NoiseReleased;
+        self.allow_all_actions();
+        self.refit(solver)
     }
 
-    /// The excursion is over: the better of both models stays, and another excursion follows one that has helped.
-    fn judge(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        let kept = self.kept.take().expect("an excursion keeps the model that it left");
-        let rise = self.now.log_evidence - kept.log_evidence;
+    /// Ends a noise restart: keeps the better of both models. If the restart has helped, another one follows.
+    fn end_restart(&mut self, solver: &EvidenceSolver) -> Result<()> {
+        let before = self.before_restart.take().expect("a restart keeps the model before it");
+        let rise = self.now.log_evidence - before.log_evidence;
         if rise <= 0.0 {
-            self.now = kept;
+            self.now = before;
         }
-        self.look_anew();
-        if rise > EXCURSION && self.can_leave(solver) { self.leave(solver) } else { self.end(solver) }
+        self.allow_all_actions();
+        if rise > RESTART_RISE && self.may_restart(solver) { self.fix_noise(solver) } else { self.finish(solver) }
     }
 
-    /// The last digits, so that two ways to one optimum meet; and a last look at whether anything gains then.
-    fn end(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        (self.stage, self.excursions) = (Stage::Done, 0);
+    /// Takes the better start, and updates the precisions to the last digits. The first time, the local search then
+    /// checks once more that no action gains enough.
+    fn finish(&mut self, solver: &EvidenceSolver) -> Result<()> {
+        (self.stage, self.restarts) = (Stage::Done, 0);
         self.take_better_start();
-        if solver.curvature_moves() || self.aim == Effort::Brief {
+        if solver.curvature_moves() || self.effort == SearchEffort::OneRestart {
             return Ok(());
         }
         if !self.polished {
-            (self.stage, self.polished) = (Stage::Climb, true);
+            (self.stage, self.polished) = (Stage::LocalSearch, true);
         }
         let LocalSearch { settings, noise, now, actions, .. } = self;
-        JointUpdates { noise, policy: &Policy { rise: POLISH, ..settings.policy }, actions }.settle(solver, now)
+        JointUpdates { noise, policy: &Policy { rise: POLISH_RISE, ..settings.policy }, actions }.refit(solver, now)
     }
 }
 
-/// The bias, if there is one, and its first precision.
+/// Returns the bias column, if there is one, and its first precision.
 fn bias_alone(solver: &EvidenceSolver) -> (Vec<usize>, Vec<f64>) {
     let columns = if solver.problem.has_bias { vec![0] } else { vec![] };
     let alpha = solver.problem.first_precisions(&columns, 1.0 / solver.problem.training.count);
@@ -324,53 +389,32 @@ fn bias_alone(solver: &EvidenceSolver) -> (Vec<usize>, Vec<f64>) {
 impl<'p> FitRun<'p> for LocalSearch {
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         match self.stage {
-            Stage::Start => {
+            Stage::Initial => {
                 self.now = initial_model::dense(solver, &self.noise)?;
-                self.stage = Stage::Settle;
+                self.stage = Stage::Refit;
             }
-            Stage::Settle => {
-                self.settle(solver)?;
-                self.stage = Stage::Climb;
+            Stage::Refit => {
+                self.refit(solver)?;
+                self.stage = Stage::LocalSearch;
             }
-            Stage::Free => {
-                // Here the evidence is without what kernels cost.
-                let free = solver.with_prior(SparsityPrior::FLAT);
-                self.now.log_evidence -= solver.prior.log(&self.now.active);
-                let more = self.round(&free);
-                self.now.log_evidence += solver.prior.log(&self.now.active);
-                if !more? {
-                    // Of many rows each mode takes long: another start is made only if the first has led to nothing.
-                    let many = solver.problem.has_many_entries();
-                    if solver.curvature_moves() && !many && self.may_begin_anew() {
-                        self.begin_anew(solver)?;
-                    } else {
-                        self.take_better_start();
-                        self.stage = Stage::Settle;
-                        self.look_anew();
-                    }
+            Stage::PenaltyFree => {
+                if !self.improve_without_penalty(solver)? {
+                    self.end_penalty_free(solver)?;
                 }
             }
-            Stage::Climb => {
-                if !self.round(solver)? {
-                    if self.may_begin_anew() && empty::has_nothing(solver, &self.now)? {
-                        self.begin_anew(solver)?;
-                    } else if self.may_resort(solver)? {
-                        self.resort(solver)?;
-                    } else if self.can_leave(solver) && !self.full {
-                        self.leave(solver)?;
-                    } else {
-                        self.end(solver)?;
-                    }
+            Stage::LocalSearch => {
+                if !self.improve(solver)? {
+                    self.restart_or_finish(solver)?;
                 }
             }
-            Stage::Held => {
-                if !self.round(solver)? {
-                    self.free_noise(solver)?;
+            Stage::NoiseFixed => {
+                if !self.improve(solver)? {
+                    self.release_noise(solver)?;
                 }
             }
-            Stage::Freed => {
-                if !self.round(solver)? {
-                    self.judge(solver)?;
+            Stage::NoiseReleased => {
+                if !self.improve(solver)? {
+                    self.end_restart(solver)?;
                 }
             }
             Stage::Done => {}
@@ -380,8 +424,9 @@ impl<'p> FitRun<'p> for LocalSearch {
     }
 
     fn best(&self) -> &ActivePosterior {
-        let left = self.kept.as_ref().or(self.first.as_ref());
-        left.filter(|left| left.log_evidence >= self.now.log_evidence || self.stage == Stage::Held).unwrap_or(&self.now)
+        let other = self.before_restart.as_ref().or(self.previous_start.as_ref());
+        let better = |other: &&ActivePosterior| other.log_evidence >= self.now.log_evidence || self.stage == Stage::NoiseFixed;
+        other.filter(better).unwrap_or(&self.now)
     }
 
     fn objective(&self, solver: &EvidenceSolver<'p>) -> f64 {
@@ -390,25 +435,25 @@ impl<'p> FitRun<'p> for LocalSearch {
 
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let best = self.best();
-        let scored = || {
-            // Where the rows could not be read the next look at them says why.
+        let largest_gain = || {
+            // If the rows cannot be read, the next pass over them returns the error.
             let form = solver.quadratic(best).ok()?;
             let factor = ActiveFactor::new(form, best, &solver.problem.training.noise, solver.prior);
             Some(factor.best_action(0.0, &self.tabu, true).map_or(0.0, |(_, gain)| gain))
         };
-        let largest_gain = if late { None } else { scored() };
+        let largest_gain = if late { None } else { largest_gain() };
         let largest_gradient = best.largest_gradient();
-        let rest = match self.stage {
+        let reason = match self.stage {
             Stage::Done if self.full => "the memory limit leaves the model no room to grow",
-            Stage::Done if self.futile >= self.settings.policy.futile => {
-                "several actions in a row, each the most promising, have not raised the evidence by enough"
+            Stage::Done if self.rejected >= self.settings.policy.futile => {
+                "several actions in a row, each of the largest predicted gain, did not raise the log evidence enough"
             }
             Stage::Done => "no action gains more than the tolerance",
-            _ => "ended before the search was over",
+            _ => "the search ended before it converged",
         };
         let steep = self.stage == Stage::Done && largest_gradient > STATIONARY;
-        let reason = if steep { format!("{rest}; the largest gradient is still {largest_gradient:.1e}") } else { rest.into() };
-        Certificate { largest_gain, largest_gradient, reason }
+        let gradient = if steep { format!("; the largest gradient is still {largest_gradient:.1e}") } else { String::new() };
+        Certificate { largest_gain, largest_gradient, reason: format!("{reason}{gradient}") }
     }
 
     fn actions(&self) -> Actions {
@@ -417,6 +462,7 @@ impl<'p> FitRun<'p> for LocalSearch {
 }
 
 impl Actions {
+    /// Counts the actions `taken` by their kind.
     fn count(&mut self, taken: &[Action]) {
         for action in taken {
             match action {

@@ -1,4 +1,5 @@
-//! The path of a search: a model of a sample to begin at, one working set after another, and the model in the end.
+//! The outer loop of a fit: searches one working set after another, scans the candidates between them, and assembles
+//! the model.
 
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -10,7 +11,7 @@ use crate::rvm::evidence::{empty, model_assembly};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::search::class_precisions::ClassSearch;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::search::fit_run::{Effort, FitRun, SearchStart, WarmStart};
+use crate::rvm::search::fit_run::{FitRun, SearchEffort, SearchStart, WarmStart};
 use crate::rvm::search::fixed_point::FixedPointRun;
 use crate::rvm::search::local_search::LocalSearch;
 use crate::rvm::search::sequential::SequentialRun;
@@ -22,10 +23,10 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Start};
 use crate::sums::Sums;
 
-/// A log evidence of a part that is lower by a larger share has fallen.
+/// Relative fall of the log evidence from one working set to the next that counts as rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// Begins a fit, or goes on with it in another part of the dictionary.
+/// Starts the scheme in the working set of `solver`.
 fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchStart) -> Result<Box<dyn FitRun<'p> + 'p>> {
     Ok(match inference {
         Inference::Search(scheme) => Box::new(LocalSearch::start(solver, scheme, entry)?),
@@ -36,8 +37,19 @@ fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchS
     })
 }
 
-/// Part after part of the dictionary (mostly the first is all of it) until none would help any more. `start`: the
-/// model to go on from; `brief`: with one excursion at most where the dictionary is one part.
+/// Fits a model to a training set.
+///
+/// Searches one working set after another, until no candidate outside the working set would raise the evidence. For
+/// most dictionaries the first working set is the whole dictionary. `sums` are those of the first working set, if they
+/// are known. `start` is the model for a warm start. If `brief` is true, a search of the whole dictionary makes one
+/// noise restart at most.
+///
+/// If time is limited, a model of a sample of the rows is fitted first. It is returned if the time limit passes before
+/// there is a model of all rows.
+///
+/// # Errors
+/// Returns [`Error::Interrupted`] if the fit was interrupted before there is a model, and errors of memory and of
+/// matrices that cannot be factorised.
 pub(crate) fn search(
     rvm: &Rvm,
     training: &TrainingSet,
@@ -47,21 +59,21 @@ pub(crate) fn search(
     driver: &mut FitDriver,
 ) -> Result<(Model, Report)> {
     if start.is_some() {
-        return search_from(rvm, training, sums, start, brief, driver);
+        return search_working_sets(rvm, training, sums, start, brief, driver);
     }
-    let fallback = time_budget::fallback(rvm, training, driver, &in_sample)?;
+    let fallback = time_budget::fallback(rvm, training, driver, &search_sample)?;
     if fallback.is_some() {
-        // There is a model to return from now on.
+        // From here on there is a model to return at the deadline.
         training.interrupt.arm();
     }
-    let found = search_from(rvm, training, sums, None, brief, driver);
+    let found = search_working_sets(rvm, training, sums, None, brief, driver);
     training.interrupt.disarm();
     let fallback = fallback.map(|(model, report)| (model, Report { seconds: driver.elapsed().as_secs_f64(), ..report }));
     match (found, fallback) {
         (Err(Error::Interrupted), Some(fallback)) if !training.interrupt.is_raised_by_hand() => {
             Ok(time_budget::of_sample(fallback))
         }
-        // Of all rows there is but the first model, which has no basis function.
+        // The only model of all rows is the initial one without basis functions.
         (Ok((model, _)), Some(fallback)) if model.status == Status::TimeLimit && model.relevance.is_empty() => {
             Ok(time_budget::of_sample(fallback))
         }
@@ -69,8 +81,13 @@ pub(crate) fn search(
     }
 }
 
-/// [`search`] without a sample before it.
-fn search_from(
+/// Fits a model to a sample of the rows, from the start.
+pub(super) fn search_sample(rvm: &Rvm, sample: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
+    search_working_sets(rvm, sample, None, None, false, driver)
+}
+
+/// Fits a model like [`search`], without a model of a sample before it.
+fn search_working_sets(
     rvm: &Rvm,
     training: &TrainingSet,
     sums: Option<Sums>,
@@ -79,50 +96,50 @@ fn search_from(
     driver: &mut FitDriver,
 ) -> Result<(Model, Report)> {
     let scheme = rvm.inference.as_dyn();
-    let keep = match (start, scheme.start()) {
+    let required = match (start, scheme.start()) {
         (Some(given), _) | (None, Start::Given(given)) => training.candidates_of(given),
         (None, Start::Auto | Start::Empty) => vec![],
     };
-    let (working_sets, mut candidates) = WorkingSets::new(training, &keep, brief);
+    let (working_sets, mut candidates) = WorkingSets::new(training, &required, brief);
     let mut outer = OuterLoop { rvm, training, working_sets, actions: Actions::default(), driver };
-    let (mut given, mut start, mut from) = (sums, start, None);
-    // The best model of the parts before, and its log evidence: sums in another part round otherwise.
+    let (mut sums, mut start, mut warm) = (sums, start, None);
+    // The best model of the previous working sets and its log evidence.
     let mut best: Option<(WarmStart, f64)> = None;
     loop {
-        // What there is to return if the time is up before this part is under way.
-        let last = from.clone().filter(|_| training.height() > 0);
-        let made = match given.take() {
-            Some(sums) => {
-                let (problem, sums) = ScaledProblem::of_sums(training, candidates, sums);
-                Ok((problem, Some(sums)))
-            }
-            None => ScaledProblem::new(training, candidates),
-        };
-        let (problem, sums) = match made {
+        // The model to return if the time limit passes before the search in this working set has started.
+        let previous = warm.clone().filter(|_| training.height() > 0);
+        let (problem, sums) = match scaled_problem(training, candidates, sums.take()) {
             Ok(made) => made,
-            Err(error) => return outer.cut_short(error, last),
+            Err(error) => return outer.return_previous(error, previous),
         };
         let solver = EvidenceSolver::new(&problem, sums);
         if let Some(start) = start.take() {
-            from = Some(WarmStart::at(&problem, start)?);
+            warm = Some(WarmStart::at(&problem, start)?);
         }
-        let mut run = match begin(&rvm.inference, &solver, &SearchStart { from: from.take(), aim: outer.working_sets.aim() }) {
+
+        // Search the working set.
+        let entry = SearchStart { from: warm.take(), effort: outer.working_sets.effort() };
+        let mut run = match begin(&rvm.inference, &solver, &entry) {
             Ok(run) => run,
-            Err(error) => return outer.cut_short(error, last),
+            Err(error) => return outer.return_previous(error, previous),
         };
         let mut status = outer.driver.drive(&mut *run, &solver)?;
-        let reached = run.best().log_evidence;
-        let falls = best.as_ref().is_some_and(|(_, before)| before - reached > ROUNDING * before.abs().max(1.0));
+        let log_evidence = run.best().log_evidence;
+        // The evidence may fall between working sets, because sums over other columns are rounded differently.
+        let fell = best.as_ref().is_some_and(|(_, before)| before - log_evidence > ROUNDING * before.abs().max(1.0));
+
+        // Scan all candidates for the next working set.
         if status == Status::Converged {
-            match outer.working_sets.next(&solver, run.best(), scheme.least_gain(training.count, run.best().is_ample())) {
+            let least = scheme.least_gain(training.count, run.best().is_ample());
+            match outer.working_sets.next(&solver, run.best(), least) {
                 Ok(None) => {}
                 Ok(Some(next)) => match outer.driver.spent() {
                     Some(spent) => status = spent,
                     None => {
                         outer.actions.add(&run.actions());
-                        (candidates, from) = (next, Some(WarmStart::of(&solver, run.best())));
-                        if !falls {
-                            best = from.clone().map(|warm| (warm, reached));
+                        (candidates, warm) = (next, Some(WarmStart::of(&solver, run.best())));
+                        if !fell {
+                            best = warm.clone().map(|warm| (warm, log_evidence));
                         }
                         continue;
                     }
@@ -131,19 +148,32 @@ fn search_from(
                 Err(error) => return Err(error),
             }
         }
+
+        // Return the best model.
         training.interrupt.disarm();
-        return match best.filter(|_| falls) {
+        return match best.filter(|_| fell) {
             Some((best, _)) => {
                 outer.actions.add(&run.actions());
-                outer.end_with(best, status)
+                outer.return_model(best, status)
             }
             None => outer.conclude(&solver, &*run, status),
         };
     }
 }
 
-pub(super) fn in_sample(rvm: &Rvm, sample: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-    search_from(rvm, sample, None, None, false, driver)
+/// Returns the scaled problem of the `candidates`, and its sums if they are given or computed.
+fn scaled_problem<'t>(
+    training: &'t TrainingSet<'t>,
+    candidates: Vec<usize>,
+    sums: Option<Sums>,
+) -> Result<(ScaledProblem<'t>, Option<Sums>)> {
+    match sums {
+        Some(sums) => {
+            let (problem, sums) = ScaledProblem::of_sums(training, candidates, sums);
+            Ok((problem, Some(sums)))
+        }
+        None => ScaledProblem::new(training, candidates),
+    }
 }
 
 /// The alternation of searches in one working set and scans for the next.
@@ -156,26 +186,26 @@ struct OuterLoop<'a, 'w, 'o, 'f> {
 }
 
 impl OuterLoop<'_, '_, '_, '_> {
-    /// Ends with the `last` model if it is the time that has ended the search between two parts.
-    fn cut_short(self, error: Error, last: Option<WarmStart>) -> Result<(Model, Report)> {
-        match (error, last) {
-            (Error::Interrupted, Some(last)) if self.driver.is_late() => self.end_with(last, Status::TimeLimit),
+    /// Returns the model of the `previous` working set if `error` means that the time limit has passed.
+    fn return_previous(self, error: Error, previous: Option<WarmStart>) -> Result<(Model, Report)> {
+        match (error, previous) {
+            (Error::Interrupted, Some(previous)) if self.driver.is_late() => self.return_model(previous, Status::TimeLimit),
             (error, _) => Err(error),
         }
     }
 
-    /// Ends with a model that is not that of the last search.
-    fn end_with(self, model: WarmStart, status: Status) -> Result<(Model, Report)> {
+    /// Assembles a model of a previous working set, and its report.
+    fn return_model(self, model: WarmStart, status: Status) -> Result<(Model, Report)> {
         self.training.interrupt.disarm();
-        let mut candidates = model.kept();
+        let mut candidates = model.without_bias();
         candidates.sort_unstable();
         let (problem, sums) = ScaledProblem::new(self.training, candidates)?;
         let solver = EvidenceSolver::new(&problem, sums);
-        let run = begin(&self.rvm.inference, &solver, &SearchStart { from: Some(model), aim: Effort::Rest })?;
+        let run = begin(&self.rvm.inference, &solver, &SearchStart { from: Some(model), effort: SearchEffort::Converge })?;
         self.conclude(&solver, &*run, status)
     }
 
-    /// The model and the report of the search that ended.
+    /// Assembles the model and the report of the last search. Classes with precisions of their own are searched first.
     fn conclude<'p>(
         mut self,
         solver: &EvidenceSolver<'p>,

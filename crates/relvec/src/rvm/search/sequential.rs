@@ -10,31 +10,35 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::scheme::Start;
 use crate::rvm::settings::schemes::Sequential;
 
-/// One run of the algorithm.
+/// A fit by the sequential algorithm.
 pub(crate) struct SequentialRun<'p> {
     tolerance: f64,
     bias_only: bool,
     noise: Vec<NoisePrecision>,
     now: ActivePosterior,
     factor: Option<ActiveFactor<'p>>,
-    /// Columns whose last action has not raised the true evidence, which its quadratic form had promised, `[P]`.
+    /// True for columns whose last action did not raise the Laplace evidence, contrary to its predicted gain, `[P]`.
     tabu: Vec<bool>,
     actions: Actions,
     done: bool,
 }
 
 impl<'p> SequentialRun<'p> {
-    /// Begins a fit, or goes on with it in another part of the dictionary.
+    /// Starts from the empty model, from given precisions, or from the model of the previous working set.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`], and an error for given precisions that the problem does not
+    /// have.
     pub(crate) fn start(solver: &EvidenceSolver<'p>, settings: &Sequential, entry: &SearchStart) -> Result<SequentialRun<'p>> {
         let (problem, noise) = (solver.problem, solver.problem.training.noise.clone());
-        let at_first = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
+        let first_beta = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
         let (active, a, beta): (_, Vec<f64>, Vec<f64>) = match (&entry.from, &settings.start) {
             _ if problem.training.bias_only => {
-                (vec![0], problem.first_precisions(&[0], 1.0 / problem.training.count), at_first())
+                (vec![0], problem.first_precisions(&[0], 1.0 / problem.training.count), first_beta())
             }
             (Some(warm), _) => (warm.columns(solver), warm.a.clone(), warm.beta.clone()),
             (None, Start::Given(given)) => problem.inner(given)?,
-            (None, _) => (vec![], vec![], at_first()),
+            (None, _) => (vec![], vec![], first_beta()),
         };
         let unit = if entry.from.is_some() { 1.0 } else { typical(&beta) };
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
@@ -86,13 +90,13 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
     }
 
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
-        let scored = || {
+        let largest_gain = || {
             let factor = ActiveFactor::new(solver.quadratic(&self.now).ok()?, &self.now, &self.noise, solver.prior);
             Some(factor.best_action(0.0, &self.tabu, true).map_or(0.0, |(_, gain)| gain))
         };
-        let reason = if self.done { "no action gains more than the tolerance" } else { "ended before the search was over" };
+        let reason = if self.done { "no action gains more than the tolerance" } else { "the search ended before it converged" };
         Certificate {
-            largest_gain: if late { None } else { scored() },
+            largest_gain: if late { None } else { largest_gain() },
             largest_gradient: self.now.largest_gradient(),
             reason: reason.into(),
         }

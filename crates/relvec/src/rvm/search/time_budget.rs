@@ -1,4 +1,5 @@
-//! Where a time limit leaves no time for all rows, a sample of them stands for the table.
+//! Subsampling of rows if a time limit leaves no time for all of them: a smaller training set if the sums would take
+//! most of the time, and a fallback model if the search of all rows may not be finished in time.
 
 use std::time::{Duration, Instant};
 
@@ -14,34 +15,43 @@ use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Start;
 
-/// Multiplications, and rows at most, of the sums that tell how long those over all rows take.
+/// Largest number of multiplications in the trial sums from which the time of the sums over all rows is estimated.
 const PROBE: usize = 4_000_000_000;
+/// Largest number of rows in the trial sums.
 const PROBE_ROWS: usize = 4096;
-/// All rows are taken if their sums are likely to leave this share of the time to the search; else as many as leave half.
+/// Share of the time left that the sums over all rows must leave to the search. If they take longer, rows are sampled.
 const LEAST_LEFT: f64 = 0.25;
+/// Share of the time left that the sums over sampled rows leave to the search.
 const LEFT: f64 = 0.5;
-/// Rows that are taken however little time is left.
+/// Least number of sampled rows, however little time is left.
 const LEAST_ROWS: usize = 2000;
 
-/// Rows of the sample for lack of time, for each function; and how many times as many there have to be, or all are taken.
-const HASTY_SAMPLE: usize = 20_000;
-const HASTY_TIMES: f64 = 2.5;
-/// Multiply-adds of a Newton step of that where a scheme takes all columns at once (its first mode takes dozens of steps), for
-/// each second left; of so many seconds at least and at most.
-const HASTY_STEP: f64 = 5e8;
-const HASTY_SECONDS: (f64, f64) = (0.1, 1.0);
-/// It takes as many rows as fit into a share of the memory left, but no fewer than these.
+/// Number of rows in the sample of the fallback fit, divided by the number of outputs.
+const FALLBACK_ROWS: usize = 20_000;
+/// Number of rows in units of the sample size up to which the fallback fit takes all rows.
+const FALLBACK_TIMES: f64 = 2.5;
+/// Multiply-adds that one Newton step of the fallback fit may take, per second of the time left (clamped to
+/// [`FALLBACK_SECONDS`]). It applies to schemes that start from all columns, whose first mode takes dozens of steps.
+const FALLBACK_STEP: f64 = 5e8;
+/// Least and largest number of seconds for [`FALLBACK_STEP`].
+const FALLBACK_SECONDS: (f64, f64) = (0.1, 1.0);
+/// Least number of rows in the sample of the fallback fit. If they do not fit into memory, there is no fallback fit.
 const LEAST_SAMPLE: usize = 5000;
+/// The sample of the fallback fit takes at most the memory left divided by this number.
 const MEMORY_SHARE: u64 = 4;
-/// Numbers per row beside its inputs.
+/// Numbers in memory for each row and output beside the inputs.
 const VECTORS: usize = 28;
-/// Share of the time left that it may take; and where it is slow to come to rest.
+/// Share of the time left that the fallback fit may take.
 const SHARE: f64 = 0.5;
+/// Share of the time left that the fallback fit may take if it converges slowly.
 const SLOW_SHARE: f64 = 0.2;
 
 impl Rvm {
-    /// A sample of the rows, as many as there is time for; `None` if that is all of them, or nothing is summed before the
-    /// first model.
+    /// Returns a training set of as many sampled rows as there is time for. Returns `None` if there is time for all
+    /// rows, or if the fit computes no sums before its first model.
+    ///
+    /// # Errors
+    /// Returns the errors of [`TrainingSet::sample`] and [`ScaledProblem::new`].
     pub(crate) fn rows_in_time<'b>(&'b self, training: &TrainingSet, left: Option<Duration>) -> Result<Option<TrainingSet<'b>>> {
         let (n, columns) = (training.rows.nrows(), WorkingSets::first_size(training));
         let Some(left) = left.filter(|_| n > PROBE_ROWS && keeps_sums(training, columns)) else { return Ok(None) };
@@ -57,59 +67,72 @@ impl Rvm {
     }
 }
 
-/// The time that the sums over the rows of a table take, of all of its candidates.
+/// Returns the time that the sums over the rows of a training set take for all of its candidates.
 fn sums_take(training: &TrainingSet) -> Result<Duration> {
     let begin = Instant::now();
     ScaledProblem::new(training, (0..training.origin.len()).collect())?;
     Ok(begin.elapsed())
 }
 
-/// A fit to a sample has not seen all that it was to see.
+/// Marks the model of a sample: its status is that of the time limit, even if the search of the sample has converged.
 pub(crate) fn of_sample((model, report): (Model, Report)) -> (Model, Report) {
     let status = if report.status == Status::Converged { Status::TimeLimit } else { report.status };
-    let reason = format!("time_limit leaves no time for all rows and candidates; of some: {}", report.certificate.reason);
+    let reason =
+        format!("time_limit leaves no time for all rows and candidates; for a sample of them: {}", report.certificate.reason);
     let certificate = Certificate { reason, ..report.certificate };
     (Model { status, ..model }, Report { status, certificate, ..report })
 }
 
-/// A sample and what is done with it.
-struct Plan {
+/// Size of the sample for the fallback fit, and the time that it may take.
+struct SubsamplePlan {
+    /// Number of rows.
     rows: usize,
-    /// Candidates, of those there are.
+    /// Largest number of candidates.
     columns: usize,
     /// Share of the time left.
     share: f64,
 }
 
-/// The fallback model for lack of another, if the time is limited.
+/// Fits a model to a sample of the rows and candidates, which is returned if the time limit leaves no time for all of
+/// them. Returns `None` if time is not limited, or if a sample is not needed or cannot help.
+///
+/// # Errors
+/// Returns the errors of `search`, except errors of memory and of matrices that cannot be factorised.
 pub(crate) fn fallback(rvm: &Rvm, training: &TrainingSet, driver: &FitDriver, search: Fit) -> Result<Option<(Model, Report)>> {
     let Some(left) = driver.left() else { return Ok(None) };
     let plan = match &rvm.inference {
         Inference::Search(scheme) if scheme.start == Start::Auto => {
             let share = if training.outputs > 1 { SLOW_SHARE } else { SHARE };
-            Plan { rows: HASTY_SAMPLE / training.outputs, columns: usize::MAX, share }
+            SubsamplePlan { rows: FALLBACK_ROWS / training.outputs, columns: usize::MAX, share }
         }
-        // From nothing there is a first model at once, and the time is better spent on all rows.
+        // The search has its first model at once, so that all of the time is left to all rows.
         Inference::Search(_) => return Ok(None),
         _ => {
-            let step = (HASTY_STEP * left.as_secs_f64().clamp(HASTY_SECONDS.0, HASTY_SECONDS.1)) as usize;
+            let step = (FALLBACK_STEP * left.as_secs_f64().clamp(FALLBACK_SECONDS.0, FALLBACK_SECONDS.1)) as usize;
             let most = (step / LEAST_SAMPLE.min(training.height()).max(1)).isqrt();
             let weights = (training.dictionary_size() * training.outputs).clamp(1, most);
-            let rows = HASTY_SAMPLE.min(step / weights.pow(2));
-            Plan { rows, columns: (weights / training.outputs).max(1), share: SLOW_SHARE }
+            let rows = FALLBACK_ROWS.min(step / weights.pow(2));
+            SubsamplePlan { rows, columns: (weights / training.outputs).max(1), share: SLOW_SHARE }
         }
     };
     let (n, rows) = (training.height(), plan.rows.max(LEAST_SAMPLE));
-    // All rows where most of them would be taken.
-    let plan = Plan { rows: if n as f64 > HASTY_TIMES * rows as f64 { rows } else { n }, ..plan };
+    // If the sample would be a large share of the rows, all of them are taken.
+    let plan = SubsamplePlan { rows: if n as f64 > FALLBACK_TIMES * rows as f64 { rows } else { n }, ..plan };
     if plan.rows == n && plan.columns >= training.dictionary_size() {
         return Ok(None);
     }
     fit(rvm, training, &plan, driver, search)
 }
 
-/// The model of a sample; nothing where the curvature of rows does not move.
-fn fit(rvm: &Rvm, training: &TrainingSet, plan: &Plan, driver: &FitDriver, search: Fit) -> Result<Option<(Model, Report)>> {
+/// Fits the model of a sample. Returns `None` if it cannot help: if the Hessian is constant, if the bias alone is
+/// fitted, if the sample has no room in memory or has too few different targets, or if its model cannot be fitted.
+fn fit(
+    rvm: &Rvm,
+    training: &TrainingSet,
+    plan: &SubsamplePlan,
+    driver: &FitDriver,
+    search: Fit,
+) -> Result<Option<(Model, Report)>> {
     let (n, room) = (training.height(), training.memory_limit.saturating_sub(training.taken));
     let row_bytes = 8 * (2 * training.rows.ncols() + VECTORS * training.outputs) as u64;
     let size = plan.rows.min((room / MEMORY_SHARE / row_bytes) as usize);
@@ -118,10 +141,10 @@ fn fit(rvm: &Rvm, training: &TrainingSet, plan: &Plan, driver: &FitDriver, searc
     }
     let mut rows = Landmarks::any(n, size, rvm.seed);
     if training.outputs > 1 && training.blocks.is_none() {
-        // Of classes that are not among them the first row.
+        // Add the first row of each class that the sample lacks.
         let mut first = vec![None; training.outputs + 1];
-        let weighty = rows.iter().copied().chain(0..n).filter(|row| training.weights[*row] > 0.0);
-        weighty.for_each(|row| _ = first[training.targets[row] as usize].get_or_insert(row));
+        let weighted = rows.iter().copied().chain(0..n).filter(|row| training.weights[*row] > 0.0);
+        weighted.for_each(|row| _ = first[training.targets[row] as usize].get_or_insert(row));
         rows.extend(first.into_iter().flatten());
         rows.sort_unstable();
         rows.dedup();
@@ -150,7 +173,7 @@ fn fit(rvm: &Rvm, training: &TrainingSet, plan: &Plan, driver: &FitDriver, searc
     };
     match search(&own, &sample, &mut FitDriver::of(&own, &mut silent, &sample.interrupt, start)) {
         Ok(fitted) => Ok(Some(fitted)),
-        // Then all rows have to do without.
+        // The fit of all rows then has no fallback.
         Err(Error::Singular { .. } | Error::Memory { .. }) => Ok(None),
         Err(error) => Err(error),
     }
@@ -182,41 +205,41 @@ mod tests {
         ((i + 1) as f64 * by).fract()
     }
 
-    /// Rows of two classes.
+    /// Labels of two classes, `[N]`.
     fn labels(x: &Array2<f64>) -> Vec<usize> {
         let f = |i: usize| (2.0 * x[[i, 0]]).sin() + (1.5 * x[[i, 1]]).cos();
         (0..N).map(|i| usize::from(f(i) > 4.0 * fraction(i, 0.569_840_290_998) - 2.0)).collect()
     }
 
-    fn machine() -> Rvm {
+    fn classifier() -> Rvm {
         let kernel = Rbf { gamma: 2.0.into() }.into();
         Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(40), ..Rvm::tipping2001() }
     }
 
-    /// Calls `test` with the table, and what watches over its fit.
+    /// Calls `test` with a training set and the driver of its fit.
     fn with_table(rvm: &Rvm, x: &Array2<f64>, targets: &Targets, test: impl FnOnce(&TrainingSet, &mut FitDriver)) {
         let interrupt = Interrupt::default();
         let training = TrainingSet::new(rvm, x.view(), targets, &interrupt).unwrap();
         test(&training, &mut FitDriver::of(rvm, &mut silent, &interrupt, Instant::now()));
     }
 
-    /// Where the time is up before all rows have told anything, the model is that of the sample, by all schemes; of no more
-    /// rows and candidates than there is time for where all columns are taken at once.
+    /// If the time limit passes before there is a model of all rows, every scheme returns the model of the sample.
+    /// Schemes that start from all columns sample fewer rows and candidates.
     #[test]
-    fn a_sample_stands_in_for_all_rows() {
+    fn fits_without_time_for_all_rows_return_the_model_of_a_sample() {
         let x = inputs();
         let two = labels(&x);
         // One class has a single row.
         let rare: Vec<usize> = two.iter().enumerate().map(|(i, k)| if i == N / 3 { 2 } else { *k }).collect();
-        let joint = || Rvm { likelihood: Softmax::default().into(), ..machine() };
+        let joint = || Rvm { likelihood: Softmax::default().into(), ..classifier() };
         let cases = [
-            (Inference::from(Search::default()), machine(), &two, N, 40, HASTY_SAMPLE),
-            (MacKay::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
-            (MacKay::default().into(), machine(), &two, N, 300, LEAST_SAMPLE),
-            (MacKay::default().into(), machine(), &two, 6000, 300, 6000),
-            (Em::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
-            (Variational::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
-            (Search::default().into(), joint(), &rare, N, 40, HASTY_SAMPLE / 2),
+            (Inference::from(Search::default()), classifier(), &two, N, 40, FALLBACK_ROWS),
+            (MacKay::default().into(), classifier(), &two, N, 40, FALLBACK_ROWS),
+            (MacKay::default().into(), classifier(), &two, N, 300, LEAST_SAMPLE),
+            (MacKay::default().into(), classifier(), &two, 6000, 300, 6000),
+            (Em::default().into(), classifier(), &two, N, 40, FALLBACK_ROWS),
+            (Variational::default().into(), classifier(), &two, N, 40, FALLBACK_ROWS),
+            (Search::default().into(), joint(), &rare, N, 40, FALLBACK_ROWS / 2),
             (MacKay::default().into(), joint(), &rare, N, 80, LEAST_SAMPLE),
         ];
         for (inference, rvm, labels, n, columns, rows) in cases {
@@ -228,7 +251,7 @@ mod tests {
             let (model, report) = rvm.fit(x, &Targets::classes(labels, classes)).unwrap();
             let rows = if classes == 3 { rows + 1 } else { rows };
             assert_eq!((model.n_rows, report.repairs.left_out_rows), (rows, n - rows), "{name}");
-            let most = ((HASTY_STEP * HASTY_SECONDS.0 / LEAST_SAMPLE as f64).sqrt() as usize / (classes - 1)).min(columns);
+            let most = ((FALLBACK_STEP * FALLBACK_SECONDS.0 / LEAST_SAMPLE as f64).sqrt() as usize / (classes - 1)).min(columns);
             assert_eq!(report.candidates, most, "{name}");
             assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit), "{name}");
             assert!(report.certificate.reason.contains("no time for all rows"), "{name}: {}", report.certificate.reason);
@@ -238,27 +261,28 @@ mod tests {
         }
     }
 
-    /// Nothing where the sample could tell nothing, or has no room; where few rows are enough; or where the start is chosen.
+    /// There is no fallback model if the sample has one class, has no room in memory, or would be a large share of the
+    /// rows. Nor is there one if time is not limited, or if the search starts from the empty model.
     #[test]
-    fn no_sample() {
+    fn fallback_is_skipped_if_it_cannot_help() {
         let x = inputs();
         let labels = labels(&x);
         let rare: Vec<usize> = (0..N).map(|i| usize::from(i == 0)).collect();
-        let machine = || Rvm { time_limit: Some(600.0), ..machine() };
+        let limited = || Rvm { time_limit: Some(600.0), ..classifier() };
         let none = |rvm: &Rvm, labels: &[usize]| {
             with_table(rvm, &x, &Targets::classes(labels, 2), |training, driver| {
-                assert!(fallback(rvm, training, driver, &outer_loop::in_sample).unwrap().is_none());
+                assert!(fallback(rvm, training, driver, &outer_loop::search_sample).unwrap().is_none());
             });
         };
-        none(&machine(), &rare);
-        none(&Rvm { memory_limit: Some(42_000_000), ..machine() }, &labels);
-        none(&Rvm { inference: Search { start: Start::Empty, ..Search::default() }.into(), ..machine() }, &labels);
-        none(&Rvm { time_limit: None, ..machine() }, &labels);
-        let rvm = machine();
+        none(&limited(), &rare);
+        none(&Rvm { memory_limit: Some(42_000_000), ..limited() }, &labels);
+        none(&Rvm { inference: Search { start: Start::Empty, ..Search::default() }.into(), ..limited() }, &labels);
+        none(&Rvm { time_limit: None, ..limited() }, &labels);
+        let rvm = limited();
         with_table(&rvm, &x, &Targets::classes(&labels, 2), |training, driver| {
-            let few = training.with_rows(&rvm, &Landmarks::any(N, 2 * HASTY_SAMPLE, 0));
-            assert!(fallback(&rvm, &few, driver, &outer_loop::in_sample).unwrap().is_none());
-            assert!(fallback(&rvm, training, driver, &outer_loop::in_sample).unwrap().is_some());
+            let few = training.with_rows(&rvm, &Landmarks::any(N, 2 * FALLBACK_ROWS, 0));
+            assert!(fallback(&rvm, &few, driver, &outer_loop::search_sample).unwrap().is_none());
+            assert!(fallback(&rvm, training, driver, &outer_loop::search_sample).unwrap().is_some());
         });
     }
 }

@@ -52,9 +52,9 @@ struct Next<'p> {
 
 /// Positions of columns, ascending, whose centres differ from the centre of one before by no more than rounding.
 ///
-/// Each weight that stays has a prior of its own, so that two columns for one make another model: without this, predictions
-/// from rows at distances of rounding would differ by a thousandth of the target from predictions from equal rows, which
-/// share a column.
+/// Each weight that stays has a prior of its own, so that two columns for one make another model: without this,
+/// predictions from rows at distances of rounding would differ by a thousandth of the target from predictions from
+/// equal rows, which share a column.
 fn doubles(problem: &ScaledProblem, active: &[usize]) -> Vec<usize> {
     let Some((_, centres)) = problem.design.kernel() else { return vec![] };
     let first = usize::from(problem.has_bias);

@@ -1,5 +1,6 @@
-//! Dictionaries too large for one problem: the search works on a part, a pass over all candidates finds
-//! those that would raise the evidence, exactly, and they make up the next part.
+//! Working sets for dictionaries that are too large for one scaled problem (column generation). The search works on
+//! some of the candidates. A scan over all candidates then computes their exact gains, and the best ones enter the next
+//! working set.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -12,51 +13,53 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::ActivePosterior;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::candidate_scan;
-use crate::rvm::search::fit_run::{Effort, WarmStart};
+use crate::rvm::search::fit_run::{SearchEffort, WarmStart};
 use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Landmarks};
 use crate::rvm::settings::search::PART;
 
-/// Candidates of a part for each that is in the model, at least.
+/// Least number of candidates in a working set for each relevance vector of the model.
 const PER_VECTOR: usize = 4;
-/// Nats that a part must gain, for each 1,000 rows, for growing to go on.
+/// Rise of the log evidence in one working set, in nats for each 1,000 rows, below which growth ends.
 const LEAST_RISE: f64 = 0.05;
 
-/// What the search in a part is for.
+/// Purpose of the search in a working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Round {
-    /// What helps comes in.
+    /// Add candidates that raise the evidence.
     Grow,
-    /// Excursions, in a part of twice the size, once growing gains little.
-    Excursion,
-    /// What helps after that comes in, until nothing does.
+    /// Make noise restarts in a working set of twice the size, after growth has gained little.
+    Restart,
+    /// Add the candidates that raise the evidence after a restart, until there are none.
     Last,
 }
 
-/// The parts of one fit.
+/// The working sets of one fit.
 #[derive(Debug)]
 pub(crate) struct WorkingSets {
-    /// All candidates, ascending places.
+    /// All candidates, ascending.
     candidates: Vec<usize>,
-    /// Whether they are one part.
+    /// True if all candidates are one working set.
     whole: bool,
-    /// Whether a search in all of them makes one excursion at most.
+    /// True if a search of all candidates makes one noise restart at most.
     brief: bool,
     round: Round,
-    /// Rounds in which unused landmarks are replaced by other rows.
+    /// Number of rounds left in which unused landmarks are replaced by other rows.
     refresh: usize,
     random: Pcg64,
-    /// Log evidence of the model of the last part.
-    reached: f64,
-    passes: usize,
-    /// The largest gain that the last pass found outside its part.
-    left: f64,
+    /// Log evidence of the model of the last working set, in internal units.
+    log_evidence: f64,
+    /// Number of scans over all candidates.
+    scans: usize,
+    /// Largest gain that the last scan found outside the working set.
+    largest_outside: f64,
 }
 
 impl WorkingSets {
-    /// The parts of a table, and the first of them, with the candidates `keep`. `brief`: one excursion where all is one part.
+    /// Returns the working sets of a training set, and the candidates of the first one, which include those in `keep`.
+    /// If `brief` is true, a search of all candidates makes one noise restart at most.
     pub fn new(training: &TrainingSet, keep: &[usize], brief: bool) -> (WorkingSets, Vec<usize>) {
         let candidates = training.dictionary();
-        // Without rows nothing can be said of candidates that are not in the sums.
+        // Without rows, candidates that are not in the sums cannot be evaluated.
         let whole = candidates.len() <= WorkingSets::most(training) || training.rows.nrows() == 0;
         let first = if whole { candidates.clone() } else { some(&candidates, PART, training.rvm.seed) };
         let working_sets = WorkingSets {
@@ -66,47 +69,48 @@ impl WorkingSets {
             round: Round::Grow,
             refresh: training.rvm.refresh,
             random: Pcg64::seed_from_u64(training.rvm.seed),
-            reached: f64::NEG_INFINITY,
-            passes: 0,
-            left: 0.0,
+            log_evidence: f64::NEG_INFINITY,
+            scans: 0,
+            largest_outside: 0.0,
         };
         (working_sets, united(first, keep))
     }
 
-    /// Most candidates of one problem.
+    /// Returns the largest number of candidates that are searched as one working set.
     fn most(training: &TrainingSet) -> usize {
         training.rvm.inference.as_dyn().most_columns(training.rvm.likelihood.as_dyn().constant_curvature()).unwrap_or(usize::MAX)
     }
 
-    /// Candidates of the first part.
+    /// Returns the number of candidates in the first working set.
     pub fn first_size(training: &TrainingSet) -> usize {
         let all = training.dictionary_size();
         if all > WorkingSets::most(training) { PART } else { all }
     }
 
-    /// Candidates of a part around a model of so many.
+    /// Returns the size of a working set for a model with `vectors` relevance vectors.
     fn size(vectors: usize) -> usize {
         PART.max(PER_VECTOR * vectors)
     }
 
-    /// What a pass over all candidates adds to the certificate of the search in the last part.
+    /// Adds the results of the candidate scans to the certificate of the search in the last working set. The largest
+    /// gain covers all candidates only if the fit is `complete`.
     pub fn certify(&self, certificate: &mut Certificate, complete: bool) {
         if self.whole {
             return;
         }
         if complete {
-            certificate.largest_gain = certificate.largest_gain.map(|gain| gain.max(self.left));
+            certificate.largest_gain = certificate.largest_gain.map(|gain| gain.max(self.largest_outside));
         }
-        certificate.reason += &format!("; {} passes over all {} candidates", self.passes, self.candidates.len());
+        certificate.reason += &format!("; {} passes over all {} candidates", self.scans, self.candidates.len());
     }
 
-    /// How far the search in the present part goes.
-    pub fn aim(&self) -> Effort {
+    /// Returns the effort of the search in the present working set.
+    pub fn effort(&self) -> SearchEffort {
         match self.whole {
-            true if self.brief => Effort::Brief,
-            true => Effort::Thorough,
-            false if self.round == Round::Excursion => Effort::Thorough,
-            false => Effort::Rest,
+            true if self.brief => SearchEffort::OneRestart,
+            true => SearchEffort::Restarts,
+            false if self.round == Round::Restart => SearchEffort::Restarts,
+            false => SearchEffort::Converge,
         }
     }
 
@@ -114,15 +118,19 @@ impl WorkingSets {
         self.candidates.len()
     }
 
-    /// The part to go on with after the search in one has converged; `None` if no candidate outside it would help.
+    /// Returns the next working set after the search in one has converged, or `None` if no candidate outside it gains
+    /// more than `least` nats.
+    ///
+    /// # Errors
+    /// Returns the errors of [`candidate_scan::gains`].
     pub fn next(&mut self, solver: &EvidenceSolver, solution: &ActivePosterior, least: f64) -> Result<Option<Vec<usize>>> {
-        let (training, model) = (solver.problem.training, WarmStart::of(solver, solution).kept());
+        let (training, model) = (solver.problem.training, WarmStart::of(solver, solution).without_bias());
         if self.whole {
             return Ok(self.refreshed(training, model));
         }
-        let rise = solution.log_evidence - std::mem::replace(&mut self.reached, solution.log_evidence);
+        let rise = solution.log_evidence - std::mem::replace(&mut self.log_evidence, solution.log_evidence);
         let size = WorkingSets::size(model.len());
-        // Where parts would be as large landmarks of all candidates do as well.
+        // If working sets would be that large, landmarks of all candidates are as good.
         if size >= AUTO_LANDMARKS
             && let Some(landmarks) = training.landmarks_instead(&self.candidates)
         {
@@ -134,7 +142,7 @@ impl WorkingSets {
             return Ok(Some(self.candidates.clone()));
         }
         let gains = candidate_scan::gains(solver, solution, &self.candidates)?;
-        self.passes += 1;
+        self.scans += 1;
         let inside = &solver.problem.candidates;
         let mut outside: Vec<(usize, f64)> = self
             .candidates
@@ -143,30 +151,32 @@ impl WorkingSets {
             .zip(gains)
             .filter(|(candidate, _)| inside.binary_search(candidate).is_err())
             .collect();
-        self.left = outside.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
+        self.largest_outside = outside.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
         let enough = least.max(LEAST_RISE * (training.count / 1000.0).max(1.0));
-        let (helps, gained) = (self.left > least, rise >= enough);
-        // Excursions hold the noise low: where none is learnt there are none.
-        let excursions = solver.problem.constant_curvature() && training.noise.iter().any(NoisePrecision::is_learnt);
+        let (helps, gained) = (self.largest_outside > least, rise >= enough);
+        // A restart fixes the noise, which is possible only if it is learned.
+        let restarts = solver.problem.constant_curvature() && training.noise.iter().any(NoisePrecision::is_learnt);
         self.round = match self.round {
             Round::Grow if helps && gained => Round::Grow,
-            Round::Grow if excursions => Round::Excursion,
-            Round::Excursion if gained => Round::Grow,
+            Round::Grow if restarts => Round::Restart,
+            Round::Restart if gained => Round::Grow,
             _ if helps && rise >= least => Round::Last,
             _ => return Ok(None),
         };
-        // What helps comes first; any others fill the room, since the best are often neighbours.
+        // Candidates with a gain enter first. Random ones fill the rest, because the best candidates are often
+        // neighbours.
         outside.shuffle(&mut self.random);
         outside.sort_by(|x, y| y.1.total_cmp(&x.1));
-        let size = if self.round == Round::Excursion { (2 * size).min(self.candidates.len()) } else { size };
+        let size = if self.round == Round::Restart { (2 * size).min(self.candidates.len()) } else { size };
         let others: Vec<usize> = outside.into_iter().take(size - model.len()).map(|(candidate, _)| candidate).collect();
         Ok(Some(united(others, &model)))
     }
 
-    /// The model and other landmarks in place of those that it does not use, if a round is left.
+    /// Returns the candidates of the model and random other rows instead of the unused landmarks, or `None` if no round
+    /// is left.
     fn refreshed(&mut self, training: &TrainingSet, model: Vec<usize>) -> Option<Vec<usize>> {
         self.refresh = self.refresh.checked_sub(1)?;
-        // Where all rows are landmarks there are no others.
+        // If all rows are landmarks, there are no others.
         (self.candidates.len() < training.origin.len()).then_some(())?;
         let mut fresh: Vec<usize> = (0..training.origin.len()).filter(|candidate| !model.contains(candidate)).collect();
         let room = self.candidates.len().saturating_sub(model.len()).min(fresh.len());
@@ -175,12 +185,12 @@ impl WorkingSets {
     }
 }
 
-/// `size` of `among`, evenly at random, ascending.
+/// Returns `size` of the candidates `among`, drawn uniformly at random, ascending.
 fn some(among: &[usize], size: usize, seed: u64) -> Vec<usize> {
     Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect()
 }
 
-/// Both, each once, ascending.
+/// Returns the union of both lists, ascending.
 fn united(mut some: Vec<usize>, others: &[usize]) -> Vec<usize> {
     some.extend(others);
     some.sort_unstable();
