@@ -319,7 +319,7 @@ fn what_does_not_suit_is_refused() {
     }
     let at = Hyperparameters { class_alpha: vec![vec![Some(1.0); 3]], ..shared(vec![1.0, 1.0], vec![3]) };
     let found = rvm().evaluate(x.view(), &Targets::classes(&labels, 3), &at).unwrap_err().to_string();
-    assert!(found.contains("class_alpha = 1 rows: expected none, or 2 rows"), "{found}");
+    assert!(found.contains("class_alpha = 1 row: expected no rows, or 2 rows"), "{found}");
     // A file that somebody has changed.
     let (model, _) = rvm().fit(x.view(), &Targets::classes(&labels, 3)).unwrap();
     let mut broken = model.clone();

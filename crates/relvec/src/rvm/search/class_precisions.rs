@@ -1,9 +1,10 @@
-//! A precision of its own for the weight of each class, (M63): a search that goes on from a model whose classes share
-//! theirs.
+//! Precisions for the weight of each class, (M63): a search that starts from a model whose classes share their
+//! precisions.
 //!
-//! Precisions are re-estimated all at once, and weights of which the data say nothing leave; then weights that promise
-//! most are added, of columns in the model or not. What a weight promises is judged with the other classes held: K
-//! factors, one of each class. Only what raises the evidence at the mode is kept.
+//! All precisions are re-estimated together, and weights that the data do not determine are pruned. Then the weights
+//! with the largest predicted gains are added, whether or not their column is in the model. A gain is predicted with
+//! the other classes fixed, from one factor for each of the K classes. Only changes that raise the evidence at the mode
+//! are kept.
 
 use ndarray::{Array2, Axis, concatenate, s};
 
@@ -24,46 +25,57 @@ use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::search::fit_run::FitRun;
 use crate::rvm::settings::scheme::Hyperparameters;
 
-/// Converged when no log precision of a weight that the data determine moves by more than this in a step; and steps
-/// between two rounds of additions, at most.
-const REST: f64 = 1e-3;
+/// Largest change of a log precision in a joint update that counts as convergence.
+const CONVERGED: f64 = 1e-3;
+/// Well-determinedness gamma below which a change of the precision does not count.
 const UNDETERMINED: f64 = 1e-6;
+/// Largest number of joint updates between two additions.
 const MAX_STEPS: usize = 30;
-/// Weights with gamma below this are gone.
-const GONE: f64 = 1e-7;
-/// Largest |d log alpha| in a step; what the evidence may fall by in one: rounding.
+/// Well-determinedness gamma below which a weight is pruned.
+const PRUNED: f64 = 1e-7;
+/// Largest |d log alpha| in a joint update.
 const CLIP: f64 = 2.0;
+/// Relative fall of the log evidence that counts as rounding.
 const ROUNDING: f64 = 1e-11;
+/// Largest number of times that a joint update is halved.
 const MAX_HALVINGS: usize = 4;
-/// Nats that a weight must promise, for each 1,000 rows.
+/// Predicted gain that an added weight must exceed, in nats for each 1,000 rows.
 const LEAST_GAIN: f64 = 1e-3;
-/// Weights that are added at once; where that lowers the evidence one alone, the most promising that does not.
+/// Numbers of weights that are added at once. If both lower the evidence, single weights are tried.
 const BATCHES: [usize; 2] = [16, 4];
+/// Largest number of single additions that are tried.
 const MAX_SINGLES: usize = 10;
-/// As in the factor: a candidate with a smaller share outside the span of the model is never added.
+/// Share of a candidate's squared norm outside the span of the model below which it is never added, as in
+/// [`ActiveFactor`](crate::rvm::evidence::active_factor::ActiveFactor).
 const SPAN_FLOOR: f64 = 1e-11;
-/// What a class sees of a weight: its curvature is 1 in these units.
+/// Noise profile of the quadratic form of one class, whose rows have their precisions in the sums.
 const PROFILE: [NoiseProfile; 1] = [NoiseProfile::Held { beta: 1.0, copies: 1.0 }];
 
+/// What the search does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    First,
-    Settle,
+    /// Report the initial model.
+    Initial,
+    /// Update all precisions.
+    Refit,
+    /// Add weights.
     Grow,
     Done,
 }
 
-/// How precisions follow from a posterior.
+/// Update rules for the precisions of a posterior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Each at its best with the others held, weights whose best is infinite gone; clipped or not.
+    /// Step to the optimum of each precision with the others fixed, clipped at [`CLIP`]. Weights whose optimum is
+    /// infinite are pruned.
     Exact,
+    /// Step to the same optimum, clipped for weights whose optimum is infinite as well.
     Clipped,
     MacKay,
     Em,
 }
 
-/// The search.
+/// The search for a precision of each class and basis function.
 pub(crate) struct ClassSearch {
     now: ActivePosterior,
     phase: Phase,
@@ -73,56 +85,62 @@ pub(crate) struct ClassSearch {
     reason: &'static str,
 }
 
-/// What the weights of one class would add, `[P]` each.
+/// Sparsity and quality factors of the weights of one class, `[P]` each, with the other classes fixed.
 pub(crate) struct ClassCandidates {
-    /// S and Q of every column, the other classes held.
+    /// S of every column.
     pub s: Vec<f64>,
+    /// Q of every column.
     pub q: Vec<f64>,
-    /// Sparsity and quality factors with the weight itself excluded.
+    /// Factors s and q of the model without the weight.
     pub outside: Vec<ColumnFactors>,
 }
 
 impl ClassSearch {
-    /// From a model whose classes share their precisions.
+    /// Starts from a model whose classes share their precisions.
+    ///
+    /// # Errors
+    /// Returns an error if the fit must stop, memory does not suffice, or there is no mode.
     pub fn start(solver: &EvidenceSolver, shared: &ActivePosterior) -> Result<ClassSearch> {
         let (problem, m) = (solver.problem, shared.active.len());
         let alpha = Array2::from_shape_fn((problem.training.outputs + 1, m), |(_, i)| shared.a[i]);
         let now = solve(problem, &shared.active, alpha, shared)?;
         Ok(ClassSearch {
             now,
-            phase: Phase::First,
+            phase: Phase::Initial,
             steps: 0,
             largest_gain: None,
             actions: Actions::default(),
-            reason: "ended before the search was over",
+            reason: "the search ended before it converged",
         })
     }
 
+    /// Returns the precisions and variances of each class.
     fn own(&self) -> &ByClass {
-        self.now.by_class().expect("the solution is one of classes")
+        self.now.by_class().expect("the posterior is that of classes")
     }
 
-    /// One step of all precisions; whether there may be a further one.
-    fn settle(&mut self, solver: &EvidenceSolver) -> Result<bool> {
+    /// Updates all precisions once, with the first rule that does not lower the evidence. Returns true if another
+    /// update may follow.
+    fn update(&mut self, solver: &EvidenceSolver) -> Result<bool> {
         let floor = self.now.log_evidence - ROUNDING * self.now.log_evidence.abs().max(1.0);
         for rule in [Rule::Exact, Rule::Clipped, Rule::MacKay, Rule::Em] {
             if let Some(next) = self.attempt(solver, &self.now.active, self.propose(rule), floor)? {
-                return Ok(self.take(next));
+                return Ok(self.accept(next));
             }
         }
-        // All overshoot, since the curvature is not constant: less of the last.
+        // All rules can overshoot, since the Hessian is not constant: the step of the last one is halved.
         let mut proposed = self.propose(Rule::Em);
         for _ in 0..MAX_HALVINGS {
             proposed.zip_mut_with(&self.own().alpha, |new, now| *new = if now.is_finite() { (*new * now).sqrt() } else { *new });
             if let Some(next) = self.attempt(solver, &self.now.active, proposed.clone(), floor)? {
-                return Ok(self.take(next));
+                return Ok(self.accept(next));
             }
         }
         Ok(false)
     }
 
-    /// Returns the solution at the precisions `alpha`, `[K, M]`, of K classes and M active columns, if there is one and
-    /// its evidence is at least `floor`.
+    /// Returns the posterior at the precisions `alpha`, `[K, M]`, of K classes and M active columns, if there is one
+    /// and its evidence is at least `floor`.
     fn attempt(
         &self,
         solver: &EvidenceSolver,
@@ -137,24 +155,24 @@ impl ClassSearch {
         }
     }
 
-    /// Takes the solution of a step; whether there may be a further one.
-    fn take(&mut self, next: ActivePosterior) -> bool {
+    /// Accepts the posterior of an update. Returns true if another update may follow.
+    fn accept(&mut self, next: ActivePosterior) -> bool {
         let weights = |own: &ByClass| own.alpha.iter().filter(|a| a.is_finite()).count();
-        let after = next.by_class().expect("the solution is one of classes");
-        let gone = weights(self.own()) - weights(after);
-        // Columns that no class has any more are gone from the new one.
+        let after = next.by_class().expect("the posterior is that of classes");
+        let pruned = weights(self.own()) - weights(after);
+        // The new posterior lacks columns whose weights are pruned in all classes.
         let slots: Vec<usize> = next.active.iter().filter_map(|j| self.now.active.iter().position(|k| k == j)).collect();
         let before = self.own().alpha.select(Axis(1), &slots);
         let moved = after.alpha.iter().zip(&before).zip(&after.variance).filter(|((a, _), v)| 1.0 - **a * **v >= UNDETERMINED);
         let change = moved.map(|((a, b), _)| (a / b).ln().abs()).fold(0.0, f64::max);
         self.actions.joint += 1;
-        self.actions.deleted += gone;
+        self.actions.deleted += pruned;
         self.steps += 1;
         self.now = next;
-        (gone > 0 || change >= REST) && self.steps < MAX_STEPS
+        (pruned > 0 || change >= CONVERGED) && self.steps < MAX_STEPS
     }
 
-    /// The precisions, [K, M], that a rule asks for.
+    /// Returns the precisions, `[K, M]`, that a rule gives; infinite for weights that it prunes.
     fn propose(&self, rule: Rule) -> Array2<f64> {
         let own = self.own();
         let m = self.now.active.len();
@@ -164,7 +182,7 @@ impl ClassSearch {
                 return a;
             }
             let gamma = (1.0 - a * v).clamp(0.0, 1.0);
-            if gamma < GONE {
+            if gamma < PRUNED {
                 return if rule == Rule::Em { a } else { f64::INFINITY };
             }
             let surplus = w * w - gamma * v;
@@ -179,54 +197,56 @@ impl ClassSearch {
         })
     }
 
-    /// Adds the weights that promise most, or ends the search.
+    /// Adds the weights with the largest predicted gains, or ends the search if none raises the evidence.
     fn grow(&mut self, solver: &EvidenceSolver) -> Result<()> {
         let problem = solver.problem;
         let least = LEAST_GAIN * (problem.training.count / 1000.0).max(1.0);
-        let mut promising = Vec::new();
+        let mut additions = Vec::new();
         for (k, class) in candidates(problem, &self.now)?.iter().enumerate() {
             for (j, candidate) in class.outside.iter().enumerate() {
-                if self.has(k, j) {
+                if self.contains(k, j) {
                     continue;
                 }
                 let Some(a) = candidate.best(&PROFILE, 0.0) else { continue };
-                promising.push((candidate.contribution(a, &PROFILE), k, j, a));
+                additions.push((candidate.contribution(a, &PROFILE), k, j, a));
             }
         }
-        promising.sort_by(|x, y| y.0.total_cmp(&x.0).then((x.2, x.1).cmp(&(y.2, y.1))));
-        self.largest_gain = Some(promising.first().map_or(0.0, |best| best.0.max(0.0)));
-        promising.retain(|(gain, ..)| *gain > least);
-        if promising.is_empty() {
-            self.reason = "no further weight of a class raises the evidence";
+        additions.sort_by(|x, y| y.0.total_cmp(&x.0).then((x.2, x.1).cmp(&(y.2, y.1))));
+        self.largest_gain = Some(additions.first().map_or(0.0, |best| best.0.max(0.0)));
+        additions.retain(|(gain, ..)| *gain > least);
+        if additions.is_empty() {
+            self.reason = "no further weight of a class raises the log evidence by enough";
             self.phase = Phase::Done;
             return Ok(());
         }
         let floor = self.now.log_evidence + ROUNDING * self.now.log_evidence.abs().max(1.0);
-        let batches = BATCHES.iter().filter(|size| **size <= promising.len()).map(|size| &promising[..*size]);
-        let singles = promising.chunks(1).take(MAX_SINGLES);
+        let batches = BATCHES.iter().filter(|size| **size <= additions.len()).map(|size| &additions[..*size]);
+        let singles = additions.chunks(1).take(MAX_SINGLES);
         for some in batches.chain(singles) {
-            let (active, alpha) = self.with(some);
+            let (active, alpha) = self.with_weights(some);
             match self.attempt(solver, &active, alpha, floor)? {
                 Some(next) => {
                     self.now = next;
                     self.actions.added += some.len();
-                    (self.phase, self.steps) = (Phase::Settle, 0);
+                    (self.phase, self.steps) = (Phase::Refit, 0);
                     return Ok(());
                 }
                 None => self.actions.undone += 1,
             }
         }
-        self.reason = "the weights of classes that promise most would lower the evidence";
+        self.reason = "the weights of classes with the largest predicted gains would lower the log evidence";
         self.phase = Phase::Done;
         Ok(())
     }
 
-    fn has(&self, class: usize, column: usize) -> bool {
+    /// Returns true if the weight of a class on a column is in the model.
+    fn contains(&self, class: usize, column: usize) -> bool {
         self.now.active.iter().position(|j| *j == column).is_some_and(|i| self.own().alpha[[class, i]].is_finite())
     }
 
-    /// The model with further weights: its columns, and their precisions, [K, M].
-    fn with(&self, further: &[(f64, usize, usize, f64)]) -> (Vec<usize>, Array2<f64>) {
+    /// Returns the columns and precisions, `[K, M]`, of the model with further weights: gain, class, column and
+    /// precision of each.
+    fn with_weights(&self, further: &[(f64, usize, usize, f64)]) -> (Vec<usize>, Array2<f64>) {
         let mut active = self.now.active.clone();
         for (_, _, j, _) in further {
             if !active.contains(j) {
@@ -244,7 +264,7 @@ impl ClassSearch {
     }
 }
 
-/// Returns the mode at precisions `alpha`, `[K, M]`, without columns whose precisions are all infinite.
+/// Returns the posterior at precisions `alpha`, `[K, M]`, without columns whose precisions are all infinite.
 fn solve(problem: &ScaledProblem, active: &[usize], alpha: Array2<f64>, warm: &ActivePosterior) -> Result<ActivePosterior> {
     let used: Vec<usize> = (0..active.len()).filter(|i| alpha.column(*i).iter().any(|a| a.is_finite())).collect();
     let active: Vec<usize> = used.iter().map(|i| active[*i]).collect();
@@ -254,9 +274,12 @@ fn solve(problem: &ScaledProblem, active: &[usize], alpha: Array2<f64>, warm: &A
     softmax_laplace::mode_by_class(problem, &active, alpha.select(Axis(1), &used), warm)
 }
 
-/// What weights of each class would add to the evidence, the other classes held.
+/// Returns the sparsity and quality factors of the weights of each class, with the other classes fixed.
+///
+/// # Errors
+/// Returns [`Error::Interrupted`] if the fit must stop, and an error if the posterior of a class cannot be factorised.
 pub(crate) fn candidates(problem: &ScaledProblem, now: &ActivePosterior) -> Result<Vec<ClassCandidates>> {
-    let own = now.by_class().expect("the solution is one of classes");
+    let own = now.by_class().expect("the posterior is that of classes");
     let (contrasts, weights) = (Contrasts::each(now.outputs), &problem.training.weights);
     let f = fitted(problem, now);
     let rows = ClassRows::new(&contrasts, &problem.training.targets, f.as_slice().expect("f is contiguous"));
@@ -264,7 +287,7 @@ pub(crate) fn candidates(problem: &ScaledProblem, now: &ActivePosterior) -> Resu
     let residual = Array2::from_shape_vec((n, now.outputs), rows.residual(&contrasts)).expect("[N, K]");
     let phi = problem.design.select(&now.active);
     let of_class = |k: usize| {
-        // y (1 - y), the second factor the sum of the others.
+        // 1 - y is the sum of the other probabilities, which is accurate for y near 1.
         let others = |n: usize| (0..now.outputs).filter(|l| *l != k).map(|l| rows.y[[n, l]]).sum::<f64>();
         let b: Vec<f64> = (0..n).map(|n| weights[n] * rows.y[[n, k]] * others(n)).collect();
         let present: Vec<usize> = (0..m).filter(|i| own.alpha[[k, *i]].is_finite()).collect();
@@ -297,22 +320,31 @@ pub(crate) fn candidates(problem: &ScaledProblem, now: &ActivePosterior) -> Resu
     (0..now.outputs).map(of_class).collect()
 }
 
-/// Everything about a model at given precisions, from the solution at those that the classes share.
+/// Returns the evaluation of a model at the precisions of each class in `at`. `shared` is its posterior at precisions
+/// that the classes share.
+///
+/// # Errors
+/// Returns an error if the precisions do not fit the model, if the fit must stop, or if there is no mode.
 pub(crate) fn evaluate(solver: &EvidenceSolver, shared: &ActivePosterior, at: &Hyperparameters) -> Result<Evaluation> {
     let (problem, m) = (solver.problem, shared.active.len());
     let classes = problem.training.outputs + 1;
     let given = at.class_alpha.len() == m && at.class_alpha.iter().all(|row| row.len() == classes);
     let positive = at.class_alpha.iter().flatten().flatten().all(|a| a.is_finite() && *a > 0.0);
-    let found = || format!("{} rows", at.class_alpha.len());
-    let expected =
-        format!("none, or {m} rows (the bias, if it is in, first) of {classes} positive numbers (or none), one for each class");
+    let found = || match at.class_alpha.len() {
+        1 => "1 row".to_string(),
+        rows => format!("{rows} rows"),
+    };
+    let expected = format!(
+        "no rows, or {m} rows (the bias first, if the model has one) of {classes} entries, one for each class: a positive \
+         number, or none for a weight that is not in the model"
+    );
     require(at.class_alpha.is_empty() || (given && positive), || "class_alpha".into(), found(), &expected)?;
     let alpha = Array2::from_shape_fn((classes, m), |(k, i)| match at.class_alpha.get(i) {
         Some(row) => row[k].map_or(f64::INFINITY, |a| a * problem.alpha_in(shared.active[i])),
         None => shared.a[i],
     });
     let solution = solve(problem, &shared.active, alpha, shared)?;
-    let own = solution.by_class().expect("the solution is one of classes");
+    let own = solution.by_class().expect("the posterior is that of classes");
     let active = &solution.active;
     let norm = |j: usize| problem.design.norms()[j];
     let weights = || (0..active.len()).flat_map(|i| (0..classes).map(move |k| (k, i)));
@@ -366,9 +398,9 @@ pub(crate) fn evaluate(solver: &EvidenceSolver, shared: &ActivePosterior, at: &H
 impl<'p> FitRun<'p> for ClassSearch {
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         match self.phase {
-            Phase::First => self.phase = Phase::Settle,
-            Phase::Settle => {
-                if !self.settle(solver)? {
+            Phase::Initial => self.phase = Phase::Refit,
+            Phase::Refit => {
+                if !self.update(solver)? {
                     (self.phase, self.steps) = (Phase::Grow, 0);
                 }
             }
@@ -388,8 +420,8 @@ impl<'p> FitRun<'p> for ClassSearch {
 
     fn certificate(&self, _work: &EvidenceSolver<'p>, _late: bool) -> Certificate {
         let own = self.own();
-        let slope = |(k, i): (usize, usize)| self.now.class_gradient(own, k, i).abs();
-        let largest_gradient = own.alpha.indexed_iter().map(|(at, _)| slope(at)).fold(0.0, f64::max);
+        let gradient = |(k, i): (usize, usize)| self.now.class_gradient(own, k, i).abs();
+        let largest_gradient = own.alpha.indexed_iter().map(|(at, _)| gradient(at)).fold(0.0, f64::max);
         Certificate { largest_gain: self.largest_gain, largest_gradient, reason: self.reason.into() }
     }
 

@@ -1,5 +1,5 @@
-//! The scheme `variational` (Bishop & Tipping 2000): q(w) q(alpha) q(beta) and a lower bound on the log
-//! evidence, (M24) to (M27).
+//! The scheme `variational` (Bishop & Tipping 2000): the mean-field posterior q(w) q(alpha) q(beta), and a lower bound
+//! on the log evidence, (M24) to (M27).
 
 use std::f64::consts::PI;
 
@@ -20,42 +20,41 @@ use crate::rvm::settings::schemes::Variational;
 use crate::special::{lgamma_rise, log_rise};
 use crate::sums::Sums;
 
-/// Rows whose features differ by no more than this share of the largest value of each feature are at one place: a few
-/// roundings of the numbers.
+/// Largest difference of two equal centres, as a share of the largest value of each feature: a few roundings.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
-/// A weight that the data determine less than this may be tried without.
-const USELESS: f64 = 0.5;
+/// Well-determinedness gamma below which the model is tried without a weight.
+const PRUNE_BELOW: f64 = 0.5;
 
-/// One run: q(w), and the means of q(alpha) and q(beta) that follow from it.
+/// A variational fit: q(w), and the means of q(alpha) and q(beta) that follow from it.
 pub(crate) struct MeanField<'p> {
     settings: Variational,
-    /// The likelihood as a quadratic form, where it is none itself.
+    /// Quadratic bound on the likelihood, for two classes.
     logistic: Option<Logistic<'p>>,
     now: ActivePosterior,
     next: Next<'p>,
     started: bool,
-    /// What weights that have left the model add to the bound.
-    gone: f64,
+    /// Contribution of the pruned weights to the lower bound.
+    pruned_bound: f64,
     actions: Actions,
     reason: &'static str,
 }
 
-/// What follows from q(w).
+/// Factors and bound that follow from q(w).
 struct Next<'p> {
-    /// Means of q(alpha), absolute, `[M]`, and of q(beta).
+    /// Mean of q(alpha) in internal units, `[M]`.
     alpha: Vec<f64>,
+    /// Mean of q(beta) in internal units.
     beta: f64,
     logistic: Option<Logistic<'p>>,
-    /// The lower bound with these, inner units.
+    /// Lower bound on the log evidence with these factors, in internal units.
     bound: f64,
 }
 
-/// Positions of columns, ascending, whose centres differ from the centre of one before by no more than rounding.
+/// Returns the slots in `active`, ascending, of columns whose centre equals that of an earlier column up to rounding.
 ///
-/// Each weight that stays has a prior of its own, so that two columns for one make another model: without this,
-/// predictions from rows at distances of rounding would differ by a thousandth of the target from predictions from
-/// equal rows, which share a column.
-fn doubles(problem: &ScaledProblem, active: &[usize]) -> Vec<usize> {
+/// Each weight that is not pruned has its own prior, so that a duplicate column changes the model. Equal rows share a
+/// column. If rows that differ by roundings had two columns, predictions would change by a thousandth of the target.
+fn duplicates(problem: &ScaledProblem, active: &[usize]) -> Vec<usize> {
     let Some((_, centres)) = problem.design.kernel() else { return vec![] };
     let first = usize::from(problem.has_bias);
     let largest: Vec<f64> =
@@ -76,10 +75,15 @@ fn doubles(problem: &ScaledProblem, active: &[usize]) -> Vec<usize> {
 }
 
 impl<'p> MeanField<'p> {
+    /// Starts from all columns without duplicates, at their initial precisions.
+    ///
+    /// # Errors
+    /// Returns [`Error::Memory`](crate::error::Error::Memory) if the posterior or the sums exceed the memory limit, and
+    /// the errors of [`EvidenceSolver::solve`].
     pub(crate) fn start(solver: &EvidenceSolver<'p>, settings: &Variational) -> Result<MeanField<'p>> {
         let (mut active, mut a, beta) = fixed_point::first(solver, settings.initial_alpha, settings.initial_noise_variance)?;
-        let doubles = doubles(solver.problem, &active);
-        let kept = |i: &usize| doubles.binary_search(i).is_err();
+        let duplicates = duplicates(solver.problem, &active);
+        let kept = |i: &usize| duplicates.binary_search(i).is_err();
         (active, a) = (0..active.len()).filter(kept).map(|i| (active[i], a[i])).unzip();
         let p = solver.problem.design.n_columns() as u64;
         let logistic = if solver.problem.constant_curvature() {
@@ -91,20 +95,20 @@ impl<'p> MeanField<'p> {
         let form = logistic.as_ref().map_or(solver, |l| &l.solver);
         let noise: Vec<NoisePrecision> = beta.iter().map(|beta| NoisePrecision::Fixed(*beta)).collect();
         let now = form.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None)?;
-        let next = follow(solver, settings, logistic.as_ref(), &now)?;
+        let next = update_factors(solver, settings, logistic.as_ref(), &now)?;
         Ok(MeanField {
             settings: settings.clone(),
             logistic,
             now,
             next,
             started: false,
-            gone: 0.0,
+            pruned_bound: 0.0,
             actions: Actions::default(),
             reason: "",
         })
     }
 
-    /// q(w) of `keep`, positions in the model, at the present q(alpha) and q(beta).
+    /// Returns q(w) of the weights in the slots `keep` at the present q(alpha) and q(beta), (M24).
     fn posterior(&self, solver: &EvidenceSolver<'p>, keep: &[usize]) -> Result<ActivePosterior> {
         let beta = self.next.beta;
         let least = |j: usize| if j == 0 && solver.problem.has_bias { 0.0 } else { LEAST_PRECISION };
@@ -117,28 +121,29 @@ impl<'p> MeanField<'p> {
         }
     }
 
-    /// One iteration; nothing changes if it is interrupted.
+    /// Takes q(w) from `now` and updates the other factors. If it is interrupted, nothing changes.
     fn update(&mut self, solver: &EvidenceSolver<'p>, now: ActivePosterior) -> Result<()> {
-        let next = follow(solver, &self.settings, self.next.logistic.as_ref(), &now)?;
+        let next = update_factors(solver, &self.settings, self.next.logistic.as_ref(), &now)?;
         let before = std::mem::replace(&mut self.next, next);
         (self.logistic, self.now) = (before.logistic, now);
         Ok(())
     }
 
-    /// Leaves out the weights that the data determine least, as many at once as the bound allows; false if none.
+    /// Prunes the weights that the data determine least, as many at once as the lower bound allows. Returns false if
+    /// none can be pruned.
     fn prune(&mut self, solver: &EvidenceSolver<'p>) -> Result<bool> {
-        let mut order: Vec<usize> = (0..self.now.a.len()).filter(|i| self.now.determined(*i) < USELESS).collect();
+        let mut order: Vec<usize> = (0..self.now.a.len()).filter(|i| self.now.determined(*i) < PRUNE_BELOW).collect();
         order.sort_by(|i, j| self.now.determined(*i).total_cmp(&self.now.determined(*j)).then(i.cmp(j)));
         let mut size = order.len();
         while size > 0 {
             let out = &order[..size];
             let keep: Vec<usize> = (0..self.now.a.len()).filter(|i| !out.contains(i)).collect();
             let now = self.posterior(solver, &keep)?;
-            let next = follow(solver, &self.settings, self.next.logistic.as_ref(), &now)?;
-            let fall = self.next.bound - next.bound - size as f64 * spare(self.settings.hyperpriors.a);
+            let next = update_factors(solver, &self.settings, self.next.logistic.as_ref(), &now)?;
+            let fall = self.next.bound - next.bound - size as f64 * unused_weight_bound(self.settings.hyperpriors.a);
             if fall <= self.settings.tolerance {
                 self.actions.deleted += size;
-                self.gone += size as f64 * spare(self.settings.hyperpriors.a);
+                self.pruned_bound += size as f64 * unused_weight_bound(self.settings.hyperpriors.a);
                 self.logistic = std::mem::replace(&mut self.next, next).logistic;
                 self.now = now;
                 return Ok(true);
@@ -150,7 +155,8 @@ impl<'p> MeanField<'p> {
 }
 
 impl<'p> FitRun<'p> for MeanField<'p> {
-    /// q(w); then q(alpha), and q(beta) or the xi of the bound on the likelihood.
+    /// Updates q(w), then q(alpha), and then q(beta) or the xi of the bound on the likelihood. The first call reports
+    /// the initial factors.
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         if !self.started {
             self.started = true;
@@ -175,7 +181,7 @@ impl<'p> FitRun<'p> for MeanField<'p> {
     }
 
     fn objective(&self, solver: &EvidenceSolver<'p>) -> f64 {
-        solver.problem.bound_out(self.next.bound + self.gone)
+        solver.problem.bound_out(self.next.bound + self.pruned_bound)
     }
 
     fn form(&self) -> Option<&EvidenceSolver<'p>> {
@@ -183,8 +189,9 @@ impl<'p> FitRun<'p> for MeanField<'p> {
     }
 
     fn certificate(&self, _work: &EvidenceSolver<'p>, _late: bool) -> Certificate {
-        let reason = if self.reason.is_empty() { "ended before the lower bound was at rest" } else { self.reason };
-        // d bound / d log <alpha_i> at the q(alpha) that q(w) was made with: shape (1 - <alpha_i> / its best).
+        let reason = if self.reason.is_empty() { "the fit ended before the lower bound converged" } else { self.reason };
+        // d bound / d log <alpha_i> at the q(alpha) that gave q(w) is shape (1 - <alpha_i> / best), with (M25) for the
+        // best.
         let shape = self.settings.hyperpriors.a + 0.5;
         let gradient = |(best, a): (&f64, &f64)| shape * (1.0 - a * self.now.beta[0] / best).abs();
         let largest = self.next.alpha.iter().zip(&self.now.a).map(gradient).fold(0.0, f64::max);
@@ -196,8 +203,11 @@ impl<'p> FitRun<'p> for MeanField<'p> {
     }
 }
 
-/// q(alpha), q(beta) or xi, and the lower bound, from q(w): (M25) to (M27).
-fn follow<'p>(
+/// Returns q(alpha), q(beta) or xi, and the lower bound, from q(w), (M25) to (M27).
+///
+/// # Errors
+/// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
+fn update_factors<'p>(
     solver: &EvidenceSolver<'p>,
     settings: &Variational,
     logistic: Option<&Logistic<'p>>,
@@ -232,43 +242,45 @@ fn follow<'p>(
         }
         NoisePrecision::Learned { cap, c, d } => {
             let shape = c + 0.5 * count;
-            // What the rate is beyond d; at the cap that is not the best.
+            // The rate is d + `more`, where the cap of the precision may make `more` larger than its optimum.
             let best = 0.5 * error;
             let more = best.max(shape / cap - d);
-            let held = d + more;
-            let beta = shape / held;
-            bound += lgamma_rise(c, 0.5 * count) - c * log_rise(d, more) - 0.5 * count * held.ln() - beta * (best - more);
+            let rate = d + more;
+            let beta = shape / rate;
+            bound += lgamma_rise(c, 0.5 * count) - c * log_rise(d, more) - 0.5 * count * rate.ln() - beta * (best - more);
             beta
         }
     };
     Ok(Next { alpha, beta, logistic: None, bound })
 }
 
-/// What a weight adds to the bound that touches no row, q(w) and q(alpha) at their best.
-fn spare(a: f64) -> f64 {
+/// Returns the contribution to the lower bound of a weight that no row depends on, with q(w) and q(alpha) at their
+/// optimum. `a` is the shape of the hyperprior.
+fn unused_weight_bound(a: f64) -> f64 {
     lgamma_rise(a, 0.5) - a * log_rise(a, 0.5) - 0.5 * (a + 0.5).ln() + 0.5
 }
 
-/// Below this the quotient tanh(xi / 2) / (4 xi) is taken from its series.
+/// Value of xi below which tanh(xi / 2) / (4 xi) is computed from its series.
 const SMALL: f64 = 1e-3;
 
-/// The bound at one xi per row.
+/// The quadratic lower bound on the log-likelihood of two classes (Jaakkola & Jordan 2000), with one parameter xi for
+/// each row.
 pub(crate) struct Logistic<'p> {
-    /// The quadratic form that the bound makes of the likelihood.
+    /// Solver of the quadratic form of the bound.
     pub solver: EvidenceSolver<'p>,
-    /// `[N]`.
+    /// Parameters of the bound, `[N]`.
     xi: Vec<f64>,
 }
 
 impl<'p> Logistic<'p> {
-    /// At xi = 1 for every row.
+    /// Returns the bound at xi = 1 for every row.
     pub fn new(problem: &'p ScaledProblem<'p>) -> Logistic<'p> {
         Logistic::at(problem, vec![1.0; problem.design.n_rows()])
     }
 
     fn at(problem: &'p ScaledProblem<'p>, xi: Vec<f64>) -> Logistic<'p> {
         let training = problem.training;
-        // B = 2 lambda and B t = z / 2, so that both sums of the form are those of weighted targets.
+        // B = 2 lambda and B t~ = t - 1/2, so that the sums are those of a weighted regression on t~.
         let curvature: Vec<f64> = xi.iter().map(|x| 2.0 * lambda(*x)).collect();
         let targets: Vec<f64> = training.targets.iter().zip(&curvature).map(|(t, b)| (t - 0.5) / b).collect();
         let weights: Vec<f64> = training.weights.iter().zip(&curvature).map(|(c, b)| c * b).collect();
@@ -278,10 +290,11 @@ impl<'p> Logistic<'p> {
         Logistic { solver: EvidenceSolver::of(problem, Quadratic::stored(sums, None)), xi }
     }
 
-    /// The bound at the xi that suit the posterior `q`, and what the rows add to the lower bound there.
+    /// Returns the bound at the optimal xi for the posterior `q`, and the contribution of the rows to the lower bound,
+    /// (M27).
     ///
     /// # Errors
-    /// Interrupted: then some rows were passed over.
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
     pub fn updated(&self, q: &ActivePosterior) -> Result<(Logistic<'p>, f64)> {
         let problem = self.solver.problem;
         let training = problem.training;
@@ -304,7 +317,7 @@ impl<'p> Logistic<'p> {
     }
 }
 
-/// lambda(xi) = tanh(xi / 2) / (4 xi).
+/// Returns lambda(xi) = tanh(xi / 2) / (4 xi).
 fn lambda(xi: f64) -> f64 {
     if xi < SMALL { 0.125 - xi * xi / 96.0 } else { (0.5 * xi).tanh() / (4.0 * xi) }
 }
