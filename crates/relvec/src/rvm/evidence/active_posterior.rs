@@ -10,88 +10,91 @@ use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::noise::{NoisePrecision, typical};
 
-/// More weights than this, of all outputs, are ample.
+/// Number of weights of all outputs above which a coupled posterior is large, see [`ActivePosterior::is_ample`].
 pub(crate) const AMPLE: usize = 400;
 
-/// Posterior and log evidence of the columns `active` at relative precisions `a` = alpha / beta, for
-/// unit-norm columns and scaled targets.
+/// Weight posterior and log evidence of the columns `active` at relative precisions `a` = alpha / beta, for columns of
+/// unit norm and scaled targets.
 #[derive(Debug, Clone)]
 pub(crate) struct ActivePosterior {
     /// Columns in the model, `[M]`.
     pub active: Vec<usize>,
     /// Relative precisions, `[M]`.
     pub a: Vec<f64>,
-    /// Precision of each noise: of several real outputs one each, else one in all; 1 without noise.
+    /// Noise precisions: one for each of several real outputs, one in all other cases, and 1 without noise.
     pub beta: Vec<f64>,
     /// R, lower triangular, R R' = diag(a) + G, [M, M].
     pub lower: Array2<f64>,
     /// inv(R), [M, M].
     pub inverse: Array2<f64>,
-    /// R, the number of outputs: weights that share a relative precision.
+    /// R, the number of outputs, whose weights share a relative precision.
     pub outputs: usize,
-    /// Posterior mean of the weights, `[R M]`: those of one output after those of another.
+    /// Posterior mean of the weights, `[R M]`, one output after the other.
     pub mean: Vec<f64>,
-    /// diag of inv(diag(a) + G), `[M]`: beta times the posterior variances; summed over the outputs.
+    /// Diagonal of inv(diag(a) + G), `[M]`: beta times the posterior variances, summed over the outputs.
     pub variance: Vec<f64>,
-    /// E = |t - Phi mu|^2 + mu'diag(a)mu of each noise, see (M2); 0 where the curvature is not constant.
+    /// E = |t - Phi mu|^2 + mu'diag(a)mu for each noise, (M2); 0 if the Hessian is not constant.
     pub energy: Vec<f64>,
-    /// Log evidence, plus the log hyperprior of the noise.
+    /// Log evidence plus the log hyperprior of the noise, in internal units.
     pub log_evidence: f64,
-    /// Jitter that the factorisation took.
+    /// Jitter that was added to the diagonal to factorise it.
     pub jitter: f64,
-    /// G of the active columns, [M, M], kept for the next solve; where it changes with the weights, that at
-    /// the mode, or none.
+    /// G of the active columns, [M, M], for the next solve. If it depends on the weights, it is that at the mode.
     gram: Option<Rc<Array2<f64>>>,
-    /// Phi of the active columns, [N, M], kept for the next solve where the curvature changes and memory allows.
+    /// Phi of the active columns, [N, M], for the next solve, if the Hessian is not constant and memory allows.
     pub columns: Option<Rc<Array2<f64>>>,
-    /// The posterior of the weights of all outputs, where there are several.
+    /// Posterior of the weights of all outputs, if the likelihood couples them.
     pub joint: Option<Rc<CoupledPosterior>>,
 }
 
-/// Posterior of the weights of several outputs; [`ActivePosterior::lower`] is then that of one output at the mean of the
-/// curvature.
+/// Posterior of the weights of several coupled outputs. [`ActivePosterior::lower`] is then the factor of one output at
+/// the mean curvature of all.
 #[derive(Debug)]
 pub(crate) struct CoupledPosterior {
     /// L, lower triangular, L L' = inv(Sigma), [R M, R M], in the order of [`ActivePosterior::mean`].
     pub lower: Array2<f64>,
-    /// Phi'c y_k y_l Phi of each pair of classes k < l, [M, M], kept for the next solve.
+    /// Phi'c y_k y_l Phi of each pair of classes k < l, [M, M], for the next solve.
     pub pairs: Vec<Array2<f64>>,
-    /// Where each class has precisions of its own; the outputs are then the classes themselves.
+    /// Precisions and variances of each class, if classes have their own precisions. The outputs are then the classes.
     pub by_class: Option<ByClass>,
 }
 
-/// What the weight of each class has of its own, [K, M].
+/// Precisions and variances of the weights of each class, [K, M].
 #[derive(Debug)]
 pub(crate) struct ByClass {
-    /// Precisions; infinite: the weight is not in the model.
+    /// Precisions; infinite for weights that are not in the model.
     pub alpha: Array2<f64>,
-    /// Posterior variances; 0 of weights that are not in the model.
+    /// Posterior variances; 0 for weights that are not in the model.
     pub variance: Array2<f64>,
 }
 
-/// Which noise precision a solution takes.
+/// Noise precisions of a posterior.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoiseChoice<'b> {
-    /// These, one for each noise; `a` is relative to them.
+    /// Given precisions, one for each noise, which `a` is relative to.
     Precision(&'b [f64]),
-    /// The best for the given relative precisions.
+    /// The precisions of highest evidence for the given relative precisions, (M7).
     Best,
 }
 
 impl ActivePosterior {
-    /// True if the posterior couples the weights of several outputs, so that one triangular factor does not represent it.
-    /// Solves are then expensive, and predicted gains are rough.
+    /// True if the posterior couples the weights of several outputs, so that one triangular factor does not represent
+    /// it. Solves are then expensive, and predicted gains are rough.
     pub fn is_joint(&self) -> bool {
         self.joint.is_some()
     }
 
-    /// Whether it has so many weights besides that single basis functions hardly matter.
+    /// Returns true for a large coupled posterior, in which single basis functions hardly change the evidence.
     pub fn is_ample(&self) -> bool {
         self.is_joint() && self.mean.len() > AMPLE
     }
 
-    /// Solves the quadratic form: one Cholesky factor of `active`. `before` is any earlier solution of
-    /// the same form: G of columns that it has is taken from there.
+    /// Returns the posterior of the columns `active`, `[M]`, at relative precisions `a`, `[M]`, for a quadratic form,
+    /// (M1) to (M3). `before` is any earlier posterior of the same form, whose G is reused for columns that it
+    /// contains.
+    ///
+    /// # Errors
+    /// Returns [`Error::Singular`](crate::error::Error::Singular) if diag(a) + G cannot be factorised.
     pub fn of(
         quadratic: &Quadratic,
         active: &[usize],
@@ -117,8 +120,8 @@ impl ActivePosterior {
         if let Some(p) = bias {
             target.bias_offset.iter().enumerate().for_each(|(k, offset)| mean[k * m + p] += offset);
         }
-        // The noise cap keeps beta E away from where this difference cancels.
-        // Outputs that share a noise share its energy.
+        // The cap of the noise precision keeps E so large that this difference does not cancel. Outputs that share a
+        // noise have one E.
         let copies = outputs / noise.len();
         let energies = target.tt.iter().zip(squares.chunks(copies)).map(|(tt, own)| tt - own.iter().sum::<f64>());
         let energy: Vec<f64> = energies.map(|energy| energy.max(1e-13 * quadratic.count)).collect();
@@ -149,8 +152,8 @@ impl ActivePosterior {
         })
     }
 
-    /// Makes a solution that was found otherwise, where the curvature is not constant; gram: `[M, M]`, columns: `[N, M]`, of the
-    /// M active columns.
+    /// Returns the posterior at a mode, for a Hessian that is not constant. `gram` is G there, `[M, M]`, and `columns`
+    /// is Phi of the M active columns, `[N, M]`.
     pub fn at_mode(
         active: &[usize],
         alpha: &[f64],
@@ -179,22 +182,22 @@ impl ActivePosterior {
         }
     }
 
-    /// With the weights and the posterior of several outputs; `variance` is summed over them.
+    /// Adds the coupled posterior of several outputs; `variance`, `[M]`, is summed over them.
     pub fn with_outputs(self, outputs: usize, variance: Vec<f64>, joint: CoupledPosterior, jitter: f64) -> ActivePosterior {
         ActivePosterior { outputs, variance, joint: Some(Rc::new(joint)), jitter: self.jitter.max(jitter), ..self }
     }
 
-    /// Returns this solution for a problem in which the M active columns, `[N, M]`, have other numbers.
+    /// Returns this posterior for another scaled problem, in which the M active columns, `[N, M]`, have other numbers.
     pub fn renamed(self, active: Vec<usize>, columns: Option<Rc<Array2<f64>>>) -> ActivePosterior {
         ActivePosterior { active, columns, ..self }
     }
 
-    /// What each class has of its own, if it has.
+    /// Returns the precisions and variances of each class, if classes have their own precisions.
     pub fn by_class(&self) -> Option<&ByClass> {
         self.joint.as_ref().and_then(|joint| joint.by_class.as_ref())
     }
 
-    /// What the outputs are to the classes, where there are several.
+    /// Returns the relation between the outputs and the classes of a coupled posterior.
     pub fn contrasts(&self) -> Contrasts {
         match self.by_class() {
             Some(_) => Contrasts::each(self.outputs),
@@ -202,7 +205,7 @@ impl ActivePosterior {
         }
     }
 
-    /// The means as those of `functions` of the classes, [R, M].
+    /// Returns the posterior means in terms of other `functions` of the classes, [R, M].
     pub fn functions_for(&self, functions: &Contrasts) -> Array2<f64> {
         let (own, m) = (self.contrasts(), self.active.len());
         let mean = ArrayView2::from_shape((self.outputs, m), &self.mean).expect("R times M numbers");
@@ -212,20 +215,20 @@ impl ActivePosterior {
         functions.reduce(own.expand(mean).view())
     }
 
-    /// Means of the columns `active`, `[M]` of one output, by the posterior: columns that are not in this solution are at
-    /// 0, and those that are left out take the rest along, which may have balanced them, (M14b).
+    /// Returns the means of one output for another active set, `[M]`, conditional on the weights of pruned columns
+    /// being 0, (M14b). Columns that are not in this posterior have the mean 0.
     pub fn mean_for(&self, active: &[usize]) -> Array1<f64> {
         let slot = |j: &usize| self.active.iter().position(|k| k == j);
         let slots: Vec<Option<usize>> = active.iter().map(slot).collect();
-        let gone: Vec<usize> = (0..self.active.len()).filter(|i| !slots.contains(&Some(*i))).collect();
+        let pruned: Vec<usize> = (0..self.active.len()).filter(|i| !slots.contains(&Some(*i))).collect();
         let mut mean = Array1::from_vec(self.mean.clone());
-        if !gone.is_empty() {
-            // Sigma of the gone weights with all, up to a factor: mean - Sigma_:g inv(Sigma_gg) mean_g.
-            let columns = self.inverse.select(Axis(1), &gone);
+        if !pruned.is_empty() {
+            // With Sigma_:p the covariance of all weights and the pruned ones: mean - Sigma_:p inv(Sigma_pp) mean_p.
+            let columns = self.inverse.select(Axis(1), &pruned);
             let sigma = self.inverse.t().dot(&columns);
-            let own = sigma.select(Axis(0), &gone);
-            if let Ok(factor) = Cholesky::of(gone.len(), 0.0, || own.clone()) {
-                let mut share = Array2::from_shape_fn((gone.len(), 1), |(k, _)| self.mean[gone[k]]);
+            let own = sigma.select(Axis(0), &pruned);
+            if let Ok(factor) = Cholesky::of(pruned.len(), 0.0, || own.clone()) {
+                let mut share = Array2::from_shape_fn((pruned.len(), 1), |(k, _)| self.mean[pruned[k]]);
                 factor.solve(share.view_mut());
                 mean -= &sigma.dot(&share.column(0));
             }
@@ -233,7 +236,7 @@ impl ActivePosterior {
         slots.iter().map(|p| p.map_or(0.0, |p| mean[p])).collect()
     }
 
-    /// Returns G, `[M, M]`, of M columns that are all in this solution, in the order given.
+    /// Returns G, `[M, M]`, of M columns in the order given, if all of them are in this posterior.
     pub fn gram_of(&self, active: &[usize]) -> Option<Rc<Array2<f64>>> {
         let gram = self.gram.as_ref()?;
         if active == self.active {
@@ -242,7 +245,7 @@ impl ActivePosterior {
         let mut next = 0;
         let mut slots = Vec::with_capacity(active.len());
         for j in active {
-            // Mostly both are in one order.
+            // Usually both are in the same order, so that the search starts behind the previous column.
             let (before, after) = self.active.split_at(next);
             let later = after.iter().position(|k| k == j).map(|k| next + k);
             next = later.or_else(|| before.iter().position(|k| k == j))?;
@@ -256,30 +259,32 @@ impl ActivePosterior {
         Some(Rc::new(out))
     }
 
-    /// gamma_i = 1 - alpha_i Sigma_ii (M4), in [0, 1]: how well the data determine weight i; summed over the
-    /// outputs, in [0, R].
+    /// Returns the well-determinedness gamma_i = 1 - alpha_i Sigma_ii of weight i, (M4), summed over the outputs: from
+    /// 0 (determined by the prior) to R (determined by the data).
     pub fn determined(&self, i: usize) -> f64 {
         let outputs = self.outputs as f64;
         (outputs - self.a[i] * self.variance[i]).clamp(0.0, outputs)
     }
 
-    /// Whether the best precision of weight i, the others held, is infinite: the evidence would not fall without it.
+    /// Returns true if the optimal precision of weight i is infinite with the others fixed, (M8), so that the evidence
+    /// would not fall without it.
     pub fn is_useless(&self, i: usize) -> bool {
-        self.surplus(i) <= 1e-12
+        self.relevance_margin(i) <= 1e-12
     }
 
-    /// The square of mean i over what it would be by chance, less what the data tell of it.
-    pub fn surplus(&self, i: usize) -> f64 {
+    /// Returns the margin by which the optimal precision of weight i is finite, (M8). For one output it is
+    /// mu_i^2 / Sigma_ii - gamma_i.
+    pub fn relevance_margin(&self, i: usize) -> f64 {
         self.outputs as f64 * self.relative_square(i) / self.variance[i] - self.determined(i)
     }
 
-    /// One noise precision that stands for all: their geometric mean.
+    /// Returns the geometric mean of the noise precisions.
     pub fn typical_precision(&self) -> f64 {
         typical(&self.beta)
     }
 
-    /// The square of mean i, summed over the outputs; of several noises each in units of its own, by
-    /// [`ActivePosterior::typical_precision`].
+    /// Returns mu_i^2, summed over the outputs. For several noises each output is scaled by its noise precision
+    /// relative to [`ActivePosterior::typical_precision`].
     pub fn square(&self, i: usize) -> f64 {
         match self.beta[..] {
             [_] => self.means(i).map(|m| m * m).sum(),
@@ -287,17 +292,17 @@ impl ActivePosterior {
         }
     }
 
-    /// The square of mean i times the noise precision, summed over the outputs: relative to the variance in these units.
+    /// Returns beta mu_i^2, summed over the outputs, which is comparable with [`ActivePosterior::variance`].
     pub fn relative_square(&self, i: usize) -> f64 {
         self.means(i).zip(self.beta.iter().cycle()).map(|(m, beta)| beta * m * m).sum()
     }
 
-    /// Mean i of each output, `[R]`.
+    /// Returns the mean of weight i for each output, `[R]`.
     fn means(&self, i: usize) -> impl Iterator<Item = f64> {
         self.mean.iter().skip(i).step_by(self.active.len()).copied()
     }
 
-    /// |t - Phi mu|^2 of each noise, kept positive.
+    /// Returns |t - Phi mu|^2 for each noise, at least 1e-13 N.
     pub fn residuals(&self, count: f64) -> Vec<f64> {
         let m = self.active.len();
         let of = |(k, energy): (usize, &f64)| {
@@ -307,29 +312,30 @@ impl ActivePosterior {
         self.energy.iter().enumerate().map(of).collect()
     }
 
-    /// d log evidence / d log alpha_i (M5), the curvature held fixed.
+    /// Returns d log evidence / d log alpha_i at a fixed Hessian, (M5).
     pub fn gradient(&self, i: usize) -> f64 {
         0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.relative_square(i)))
     }
 
-    /// Gradient in the log precision of class `k` alone; 0 where its weight is not in the model.
+    /// Returns d log evidence / d log alpha_ik at a fixed Hessian for class `k`, (M63), or 0 if the weight is not in
+    /// the model.
     pub fn class_gradient(&self, own: &ByClass, k: usize, i: usize) -> f64 {
         let (a, w) = (own.alpha[[k, i]], self.mean[k * self.active.len() + i]);
         if a.is_finite() { 0.5 * (1.0 - a * (own.variance[[k, i]] + w * w)) } else { 0.0 }
     }
 
-    /// Largest |gradient|.
+    /// Returns the largest |d log evidence / d log alpha_i| at a fixed Hessian.
     pub fn largest_gradient(&self) -> f64 {
         (0..self.a.len()).map(|i| self.gradient(i).abs()).fold(0.0, f64::max)
     }
 }
 
-/// Where the bias stands among the active columns, if its precision enters f.
+/// Returns the slot of the bias among the active columns, if its precision enters f, (M9).
 pub(crate) fn bias_position(quadratic: &Quadratic, active: &[usize]) -> Option<usize> {
     active.iter().position(|j| *j == 0).filter(|_| quadratic.has_mean())
 }
 
-/// Diagonal of inv(R)'inv(R), `[M]`.
+/// Returns the diagonal of inv(R)'inv(R), `[M]`, for inv(R), [M, M].
 fn variances(inverse: &Array2<f64>) -> Vec<f64> {
     let mut out = vec![0.0; inverse.ncols()];
     for (i, row) in inverse.outer_iter().enumerate() {
@@ -338,7 +344,7 @@ fn variances(inverse: &Array2<f64>) -> Vec<f64> {
     out
 }
 
-/// inv(R)'inv(R), [M, M].
+/// Returns inv(R)'inv(R), [M, M], for inv(R), [M, M].
 pub(crate) fn covariance(inverse: &Array2<f64>) -> Array2<f64> {
     linalg::gram_of_lower(inverse.view())
 }

@@ -1,53 +1,57 @@
-//! The noise precision, and what one basis function contributes to the log evidence.
+//! Contribution of one basis function to the log evidence, and its optimal precision.
 //!
-//! Everything is in relative precisions a = alpha / beta, so that a change of the noise touches no
-//! factor; where the noise is learnt it is profiled out in closed form, (M7) and (M8).
+//! All precisions are relative, a = alpha / beta, so that a change of the noise precision changes no Cholesky factor. A
+//! learned noise precision is profiled out in closed form, (M7) and (M8).
 
 use smallvec::SmallVec;
 
 use crate::rvm::data::noise::NoiseProfile;
 
-/// Below this margin, relative to s, a basis function's best precision is infinite.
+/// Relative margin above the condition q^2 > s of (M8) from which the optimal precision is finite.
 const MARGIN: f64 = 1e-12;
 
-/// Log prior odds against a kernel: what each must gain beyond 0 nats to be worth having, (M56).
+/// Prior penalty for each kernel of a model, (M56).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SparsityPrior {
+    /// Penalty lambda in nats.
     pub nats: f64,
-    /// So many first columns (the bias) cost nothing.
+    /// Number of first columns without penalty: 1 for the bias, else 0.
     pub free: usize,
 }
 
 impl SparsityPrior {
+    /// No penalty.
     pub const FLAT: SparsityPrior = SparsityPrior { nats: 0.0, free: 0 };
 
-    /// Of a model, up to that of the empty one.
+    /// Returns the log prior of a model relative to the empty model, in nats.
     pub fn log(&self, active: &[usize]) -> f64 {
         -active.iter().map(|j| self.cost(*j)).sum::<f64>()
     }
 
-    /// Of one column.
+    /// Returns the penalty of one column in nats.
     pub fn cost(&self, column: usize) -> f64 {
         if column < self.free { 0.0 } else { self.nats }
     }
 }
 
-/// A basis function as the rest of the model sees it: s without it, and what each noise sees.
+/// Sparsity and quality factors of a basis function for the model without it, (M8).
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnFactors {
+    /// Sparsity factor s.
     pub s: f64,
-    /// One for each noise.
+    /// Quality factor and E for each noise.
     pub seen: SmallVec<[Quality; 1]>,
 }
 
-/// q and the energy without a basis function; of several outputs that share a noise q is the norm of theirs.
+/// Quality factor q and E of (M2) for the model without a basis function. For several outputs that share a noise, q is
+/// the Euclidean norm over the outputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quality {
     pub q: f64,
     pub energy: f64,
 }
 
-/// The norm of what a column is to several outputs; of one output the number itself.
+/// Returns the Euclidean norm of the values of several outputs, or the value of a single output with its sign.
 #[inline]
 fn size(mut outputs: impl ExactSizeIterator<Item = f64>) -> f64 {
     match outputs.len() {
@@ -56,8 +60,8 @@ fn size(mut outputs: impl ExactSizeIterator<Item = f64>) -> f64 {
     }
 }
 
-/// What each noise makes (`of`, by its number) of what it sees of numbers that there is one of for each output: the norm of
-/// all, or each its own.
+/// Maps values of the outputs to one result for each noise. A noise that all outputs share receives their Euclidean
+/// norm. Otherwise each noise receives the value of its own output.
 #[inline]
 pub(crate) fn by_noise<T>(
     noises: usize,
@@ -72,8 +76,8 @@ pub(crate) fn by_noise<T>(
 }
 
 impl ColumnFactors {
-    /// The relative precision of highest evidence, but not below `least`; `None` if that is infinite, (M8); of several
-    /// noises the root of (M62). One profile for each noise.
+    /// Returns the relative precision of highest evidence, (M8), but at least `least`, or `None` if it is infinite. For
+    /// several noises it is the root of (M62). There is one profile for each noise.
     pub fn best(&self, profiles: &[NoiseProfile], least: f64) -> Option<f64> {
         if !(self.s > 0.0) {
             return None;
@@ -85,7 +89,8 @@ impl ColumnFactors {
         (a.is_finite() && a > 0.0).then_some(a.max(least))
     }
 
-    /// Log evidence with the basis function at `a`, less that without it, (M8), summed over the noises.
+    /// Returns the log evidence with the basis function at the relative precision `a`, minus that without it, (M8),
+    /// summed over the noises.
     pub fn contribution(&self, a: f64, profiles: &[NoiseProfile]) -> f64 {
         self.seen.iter().zip(profiles).map(|(seen, profile)| seen.contribution(self.s, a, profile)).sum()
     }
@@ -113,7 +118,7 @@ impl Quality {
         })
     }
 
-    /// s e - q^2, kept positive: what is left of the energy when the basis function is free, times s.
+    /// Returns s e - q^2, at least 1e-14 s e. Divided by s it is E with the basis function at precision 0.
     fn left(s: f64, q: f64, e: f64) -> f64 {
         (s * e - q * q).max(1e-14 * s * e)
     }
@@ -131,9 +136,11 @@ impl Quality {
     }
 }
 
-/// The root a of sum_k w_k a / (a + u_k) = s sum_k copies_k, where w_k a / (a + u_k) - s copies_k is 2 a (a + s) times
-/// the slope of what output k contributes, (M62): the left side rises, so there is at most one, and it is concave, so
-/// that Newton's steps from below stay below.
+/// Returns the root a of sum_k w_k a / (a + u_k) = s sum_k copies_k, (M62).
+///
+/// The term w_k a / (a + u_k) - s copies_k is 2 a (a + s) times the derivative of the contribution of output k. The
+/// left side rises with a, so that there is at most one root. It is concave, so that Newton's steps from below stay
+/// below.
 fn best_of_several(s: f64, seen: &[Quality], profiles: &[NoiseProfile]) -> Option<f64> {
     const STEPS: usize = 200;
     let (mut level, mut most) = (0.0, 0.0);
@@ -157,7 +164,7 @@ fn best_of_several(s: f64, seen: &[Quality], profiles: &[NoiseProfile]) -> Optio
     if !(surplus > MARGIN * level) {
         return None;
     }
-    // Were all u the least of them, the root would be this or less.
+    // With the smallest u for all terms the root has a closed form, which is not above the true root.
     let mut a = level / surplus * terms.iter().map(|(_, u)| *u).fold(f64::INFINITY, f64::min);
     for _ in 0..STEPS {
         let (value, slope) = terms.iter().fold((0.0, 0.0), |(value, slope), (w, u)| {
@@ -181,16 +188,16 @@ mod tests {
         ColumnFactors { s, seen: seen.iter().map(|(q, energy)| Quality { q: *q, energy: *energy }).collect() }
     }
 
-    /// The best precision of several outputs is where the slope of what they contribute is zero; no precision on a grid
-    /// is better; and of outputs that are all alike it is that of one of them.
+    /// At the best precision of several outputs the derivative of their contribution is zero, and no precision on a
+    /// grid is better. For equal outputs it is the best precision of one of them.
     #[test]
-    fn the_best_precision_of_several_outputs_is_the_highest() {
+    fn best_precision_of_several_outputs_maximises_the_contribution() {
         let moving = NoiseProfile::Moving { count: 50.0, extra: 0.1 };
         let held = NoiseProfile::Held { beta: 30.0, copies: 1.0 };
         let cases = [
             (0.7, vec![(0.5, 3.0), (2.0, 8.0), (0.01, 40.0)], vec![moving, moving, moving]),
             (0.7, vec![(0.5, 3.0), (1.4, 8.0)], vec![held, moving]),
-            // One output that the basis function explains all but entirely, one that it hurts.
+            // The basis function explains one output almost entirely, and lowers the evidence of the other.
             (1.0, vec![(1.0, 0.900_000_1), (0.05, 30.0)], vec![moving, moving]),
             (0.9, vec![(3.0, 10.1), (0.3, 10.0), (0.0, 1.0)], vec![moving, moving, held]),
         ];

@@ -1,5 +1,5 @@
-//! Re-estimating all precisions at once: EM, MacKay's fixed point, the top-down start, and the joint
-//! steps of the search are the same step with other update rules, (M4) to (M6).
+//! Updates of all precisions at once, (M4) to (M6). EM, MacKay's fixed point and the joint updates of the search differ
+//! only in their update rules.
 
 use ndarray::{Array1, Axis};
 
@@ -10,58 +10,59 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, covar
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::scheme::Hyperpriors;
 
-/// Weights less determined than this do not keep a fit that may drop weights from converging.
+/// Well-determinedness gamma below which a change of the precision does not count, if weights may be pruned.
 const UNDETERMINED: f64 = 1e-6;
-/// What the evidence may fall by when a gone weight is dropped: rounding.
-const DROP_SLACK: f64 = 1e-7;
-/// Gone weights are dropped with the next step, at no cost, unless no log precision moves by more than this: it
-/// may be the last.
-const DROP_FROM: f64 = 0.1;
+/// Fall of the log evidence in nats that is allowed for each pruned weight: rounding.
+const PRUNE_SLACK: f64 = 1e-7;
+/// Largest change of a log precision below which weights are pruned at once. After larger changes they are pruned with
+/// the next update, which costs nothing extra; after smaller ones there may be no further update.
+const SMALL_CHANGE: f64 = 0.1;
 /// Relative rounding of the log evidence.
 const ROUNDING: f64 = 1e-11;
-/// Halvings of a step that would lower the evidence.
+/// Largest number of times that an update is halved if it would lower the evidence.
 pub(crate) const MAX_HALVINGS: usize = 8;
-/// What is added to the diagonal of an indefinite Hessian at first, over its mean.
+/// First shift of the diagonal of an indefinite Hessian, as a share of the mean of its diagonal.
 const SHIFT: f64 = 1e-3;
-/// Newton's step is tried when the fixed point's steps are below this, and taken if below its own.
+/// Largest change of a log precision by [`UpdateRule::Exact`] below which Newton's method is tried.
 const NEWTON_FROM: f64 = 1.0;
+/// Largest change of a log precision by Newton's method for which it is taken.
 const NEWTON_STEP: f64 = 3.0;
 
-/// How the next precisions follow from a posterior.
+/// Update rules for the precisions, given a posterior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpdateRule {
-    /// Newton's method in log alpha, the noise profiled out; where no step is long.
+    /// Newton's method in log alpha with the noise profiled out, (M6), if no step is long.
     Newton,
-    /// Each alpha at its exact best with the others held.
+    /// Each alpha at its exact optimum with the others fixed.
     Exact,
     /// alpha = gamma / mu^2.
     MacKay,
-    /// alpha = 1 / (mu^2 + Sigma_ii): never lowers the evidence where the curvature is constant.
+    /// alpha = 1 / (mu^2 + Sigma_ii), which never lowers the evidence if the Hessian is constant.
     Em,
 }
 
-/// Re-estimation of all precisions with the first of `rules` that does not lower the evidence.
+/// Update of all precisions with the first of `rules` that does not lower the evidence.
 #[derive(Debug, Clone)]
 pub(crate) struct PrecisionUpdate {
     pub rules: &'static [UpdateRule],
-    /// In the user's units.
+    /// Hyperpriors in original units.
     pub hyperpriors: Hyperpriors,
-    /// Largest |d log alpha| in one step.
+    /// Largest |d log alpha| in one update.
     pub clip: f64,
-    /// A weight with gamma below this is gone from the model; 0 keeps all.
-    pub gone: f64,
-    /// Halvings of a step that would lower the evidence, at most.
+    /// Well-determinedness gamma below which a weight is pruned; 0 prunes none.
+    pub prune_below: f64,
+    /// Largest number of times that an update is halved if it would lower the evidence.
     pub halvings: usize,
 }
 
-/// A step taken: the solution it led to and the largest |d log precision|.
+/// An update: the new posterior and the largest |d log precision|, which is infinite if weights were pruned.
 pub(crate) struct Step {
     pub solution: ActivePosterior,
     pub change: f64,
 }
 
 impl PrecisionUpdate {
-    /// Log evidence plus the log hyperpriors of the weight precisions; kernels are not weighed here.
+    /// Returns the log evidence plus the log hyperpriors of the weight precisions, without the penalty per kernel.
     pub fn objective(&self, solver: &EvidenceSolver, s: &ActivePosterior) -> f64 {
         let Hyperpriors { a, b, .. } = self.hyperpriors;
         if a == 0.0 && b == 0.0 {
@@ -74,19 +75,23 @@ impl PrecisionUpdate {
         solver.log_evidence(s) + (0..s.a.len()).map(prior).sum::<f64>()
     }
 
-    /// The rate b of a column in inner units.
+    /// Returns the rate b of the hyperprior of a column in internal units.
     fn rate(&self, solver: &EvidenceSolver, column: usize) -> f64 {
         if self.hyperpriors.b == 0.0 { 0.0 } else { self.hyperpriors.b / solver.problem.alpha_in(column) }
     }
 
-    /// One step; `None` if no rule can raise the evidence any further.
+    /// Updates all precisions once. Returns `None` if no rule leads to a higher evidence.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`] after weights were pruned. An update that cannot be solved
+    /// counts as one that lowers the evidence.
     pub fn step(&self, solver: &EvidenceSolver, noise: &[NoisePrecision], now: &ActivePosterior) -> Result<Option<Step>> {
         let value = self.objective(solver, now);
         let floor = value - ROUNDING * value.abs().max(1.0);
         let least = |j: usize| if j == 0 && solver.problem.has_bias { 0.0 } else { LEAST_PRECISION };
-        let stays = |i: &usize| now.determined(*i) >= self.gone;
+        let stays = |i: &usize| now.determined(*i) >= self.prune_below;
         let keep: Vec<usize> = (0..now.a.len()).filter(stays).collect();
-        let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
+        let slack = PRUNE_SLACK * (now.a.len() - keep.len()) as f64;
         let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(solver, noise, now, *rule) else { continue };
@@ -111,7 +116,7 @@ impl PrecisionUpdate {
             }
             shortest = Some((alpha, beta, rise));
         }
-        // All rules overshoot (possible where the curvature is not constant): shorten the last one.
+        // All rules overshoot, which is possible if the Hessian is not constant: the last update is shortened.
         let Some((mut alpha, mut beta, mut last)) = shortest else { return Ok(None) };
         for _ in 0..self.halvings {
             beta.iter_mut().zip(&now.beta).for_each(|(beta, now)| *beta = (*beta * now).sqrt());
@@ -123,8 +128,8 @@ impl PrecisionUpdate {
             if value + rise > floor {
                 return Ok(Some(self.finish(solver, noise, now, next)?));
             }
-            // Where the curvature moves with the weights the rules do not know it all, and no step may help. The parabola
-            // through the last two falls from here on.
+            // If the Hessian depends on the weights, the rules ignore part of the gradient, and no step may help. A
+            // parabola through the last two values has no rise at shorter steps.
             if solver.curvature_moves() && 4.0 * rise <= last {
                 break;
             }
@@ -133,7 +138,8 @@ impl PrecisionUpdate {
         Ok(None)
     }
 
-    /// The change made among weights that the data determine; near rest gone weights are dropped.
+    /// Returns the update to `next`, with its change over the weights that the data determine. After a small change it
+    /// prunes weights.
     fn finish(
         &self,
         solver: &EvidenceSolver,
@@ -145,38 +151,42 @@ impl PrecisionUpdate {
         let noises = next.beta.iter().zip(&before.beta).map(|(next, before)| log_ratio(*next, *before));
         let (unit, unit_before) = (next.typical_precision(), before.typical_precision());
         let change = (0..next.a.len())
-            .filter(|i| self.gone == 0.0 || next.determined(*i) >= UNDETERMINED)
+            .filter(|i| self.prune_below == 0.0 || next.determined(*i) >= UNDETERMINED)
             .map(|i| log_ratio(next.a[i] * unit, before.a[i] * unit_before))
             .chain(noises)
             .fold(0.0, f64::max);
-        if change >= DROP_FROM {
+        if change >= SMALL_CHANGE {
             return Ok(Step { solution: next, change });
         }
-        let (solution, dropped) = self.drop_gone(solver, noise, next)?;
-        Ok(Step { solution, change: if dropped { f64::INFINITY } else { change } })
+        let (solution, pruned) = self.prune(solver, noise, next)?;
+        Ok(Step { solution, change: if pruned { f64::INFINITY } else { change } })
     }
 
-    /// The model without its gone weights, if the evidence allows it; and whether any went.
-    pub fn drop_gone(
+    /// Prunes the weights whose gamma is below `prune_below`, if the evidence does not fall. Returns the posterior, and
+    /// true if weights were pruned.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`].
+    pub fn prune(
         &self,
         solver: &EvidenceSolver,
         noise: &[NoisePrecision],
         now: ActivePosterior,
     ) -> Result<(ActivePosterior, bool)> {
-        let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
-        let gone = now.a.len() - keep.len();
-        if gone == 0 {
+        let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.prune_below).collect();
+        let pruned = now.a.len() - keep.len();
+        if pruned == 0 {
             return Ok((now, false));
         }
         let smaller = without(solver, noise, &now, &keep, NoiseChoice::Precision(&now.beta))?;
-        if self.objective(solver, &smaller) >= self.objective(solver, &now) - DROP_SLACK * gone as f64 {
+        if self.objective(solver, &smaller) >= self.objective(solver, &now) - PRUNE_SLACK * pruned as f64 {
             return Ok((smaller, true));
         }
         Ok((now, false))
     }
 
-    /// The precisions that a rule asks for, absolute (of several noises by their typical precision), and those of the
-    /// noises; `None` where it does not apply.
+    /// Returns the precisions by a rule: absolute weight precisions, `[M]`, and noise precisions. For several noises
+    /// the weight precisions are those at their typical precision. Returns `None` if the rule does not apply.
     fn propose(
         &self,
         solver: &EvidenceSolver,
@@ -192,14 +202,14 @@ impl PrecisionUpdate {
         let square = |i: usize| now.square(i);
         // The weights of all outputs share a precision.
         let copies = now.outputs as f64;
-        // Below this gamma is rounding: such a weight is as good as gone, and its alpha tells nothing.
+        // A smaller gamma is rounding, and the best precision of such a weight is not known.
         let known = |i: usize| gamma[i] > 1e-15;
         let exact = |i: usize| {
-            let surplus = copies * square(i) - gamma[i] * sigma(i);
-            if surplus > 0.0 && known(i) { (gamma[i].powi(2) / surplus / alpha(i)).ln() } else { self.clip }
+            let denominator = copies * square(i) - gamma[i] * sigma(i);
+            if denominator > 0.0 && known(i) { (gamma[i].powi(2) / denominator / alpha(i)).ln() } else { self.clip }
         };
         let count = solver.problem.training.count;
-        // Of several outputs that share a precision each has of gamma what it has of the square.
+        // If several outputs share a weight precision, gamma is divided among them in proportion to beta mu^2.
         let share = |i: usize, k: usize| match noise.len() {
             1 => 1.0,
             _ => now.beta[k] * now.mean[k * m + i].powi(2) / now.relative_square(i).max(f64::MIN_POSITIVE),
@@ -223,7 +233,7 @@ impl PrecisionUpdate {
                 if all.iter().any(|i| exact(*i).abs() >= NEWTON_FROM) {
                     return None;
                 }
-                // The precisions stay relative to the old noise; the noise then moves to its best.
+                // The precisions remain relative to the old noise. Then the noise moves to its optimum.
                 let step = newton(now, noise, solver.problem.training.count)?;
                 let short = step.iter().all(|p| p.abs() < NEWTON_STEP);
                 return short.then(|| (all.iter().map(|i| alpha(*i) * step[*i].exp()).collect(), now.beta.clone()));
@@ -247,25 +257,27 @@ impl PrecisionUpdate {
     }
 }
 
-/// alpha_i = gamma_i / mu_i^2, Tipping (1999), eq. 8, (M5); under the hyperprior Gamma(a, b), (gamma_i + 2 a) / (mu_i^2 + 2 b).
+/// Returns alpha_i = gamma_i / mu_i^2, Tipping (1999), eq. 8, (M5). Under the hyperprior Gamma(a, b) it is
+/// (gamma_i + 2 a) / (mu_i^2 + 2 b).
 fn weight_precision(gamma: f64, square: f64, (a, b): (f64, f64)) -> f64 {
     (gamma + 2.0 * a).max(1e-300) / (square + 2.0 * b).max(1e-300)
 }
 
-/// 1 / sigma^2 = (N - sum_i gamma_i) / |t - Phi mu|^2, Tipping (1999), eq. 9, (M5); under the hyperprior Gamma(c, d),
-/// (N - sum_i gamma_i + 2 c) / (|t - Phi mu|^2 + 2 d).
+/// Returns 1 / sigma^2 = (N - sum_i gamma_i) / |t - Phi mu|^2, Tipping (1999), eq. 9, (M5). Under the hyperprior
+/// Gamma(c, d) it is (N - sum_i gamma_i + 2 c) / (|t - Phi mu|^2 + 2 d).
 fn noise_precision(count: f64, determined: f64, residual: f64, (c, d): (f64, f64)) -> f64 {
     (count - determined + 2.0 * c).max(1e-6 * count) / (residual + 2.0 * d)
 }
 
-/// Newton's step in log a at the best noise, (M6); `None` if the Hessian is unusable.
+/// Returns Newton's step in log a, `[M]`, with the noise profiled out, (M6). Returns `None` if the negative Hessian is
+/// not positive definite even after shifts of its diagonal.
 fn newton(now: &ActivePosterior, noise: &[NoisePrecision], count: f64) -> Option<Vec<f64>> {
     let m = now.a.len();
     if m == 0 {
         return None;
     }
     let a = &now.a;
-    // How fast the best noise precision follows E; 0 where it is held.
+    // -d beta / d E of the profiled noise precision; 0 if it is fixed.
     let follow = |noise: &NoisePrecision, beta: f64, energy: f64| match *noise {
         NoisePrecision::Learned { cap, d, .. } if noise.precision(energy, count) < cap => beta / (energy + 2.0 * d),
         _ => 0.0,
@@ -306,7 +318,10 @@ fn newton(now: &ActivePosterior, noise: &[NoisePrecision], count: f64) -> Option
     None
 }
 
-/// The solution with only the listed positions of the active set kept.
+/// Returns the posterior of the slots `keep` of the active set alone, at their relative precisions.
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::solve`].
 pub(crate) fn without(
     solver: &EvidenceSolver,
     noise: &[NoisePrecision],

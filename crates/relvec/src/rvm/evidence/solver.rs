@@ -1,4 +1,5 @@
-//! The one question that the schemes need not ask: is the curvature constant?
+//! The evidence solver: posterior and evidence at given precisions, in closed form if the Hessian is constant, and by
+//! Laplace's approximation otherwise.
 
 use std::rc::Rc;
 
@@ -14,55 +15,60 @@ use crate::rvm::evidence::{laplace, softmax_laplace};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
 
-/// A problem with its quadratic form, if one serves the whole fit.
+/// A scaled problem with its quadratic form, if the Hessian is constant.
 #[derive(Debug)]
 pub(crate) struct EvidenceSolver<'p> {
     pub problem: &'p ScaledProblem<'p>,
-    /// What each kernel in the model costs; nothing where a form stands in for the likelihood, of a given model.
+    /// Penalty for each kernel of a model.
     pub prior: SparsityPrior,
     quadratic: Option<Rc<Quadratic<'p>>>,
 }
 
 impl<'p> EvidenceSolver<'p> {
+    /// Returns the solver of a scaled problem. `sums` are G, f and t't of its columns, if they are known.
     pub fn new(problem: &'p ScaledProblem<'p>, sums: Option<Sums>) -> EvidenceSolver<'p> {
         let quadratic = problem.constant_curvature().then(|| Rc::new(problem.constant_quadratic(sums)));
         let prior = SparsityPrior { nats: problem.training.rvm.nats(), free: usize::from(problem.has_bias) };
         EvidenceSolver { problem, prior, quadratic }
     }
 
-    /// A quadratic form in place of the likelihood.
+    /// Returns the solver of a quadratic form that replaces the likelihood, without a penalty per kernel.
     pub fn of(problem: &'p ScaledProblem<'p>, quadratic: Quadratic<'p>) -> EvidenceSolver<'p> {
         EvidenceSolver { problem, prior: SparsityPrior::FLAT, quadratic: Some(Rc::new(quadratic)) }
     }
 
-    /// The quadratic form at a solution in place of the likelihood.
+    /// Returns the solver of a quadratic form that replaces the likelihood, with the same penalty per kernel.
     #[cfg(test)]
     pub fn held(&self, quadratic: Rc<Quadratic<'p>>) -> EvidenceSolver<'p> {
         EvidenceSolver { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
     }
 
-    /// A workspace for this problem with another prior of the kernels.
+    /// Returns this solver with another penalty per kernel.
     pub fn with_prior(&self, prior: SparsityPrior) -> EvidenceSolver<'p> {
         EvidenceSolver { problem: self.problem, prior, quadratic: self.quadratic.clone() }
     }
 
-    /// The quadratic form that serves all weights.
+    /// Returns the quadratic form. The Hessian must be constant.
     pub fn form(&self) -> Rc<Quadratic<'p>> {
-        self.quadratic.clone().expect("the curvature is constant, or held")
+        self.quadratic.clone().expect("the Hessian is constant, or frozen")
     }
 
-    /// Whether no quadratic form serves all weights.
+    /// Returns true if the Hessian depends on the weights, so that there is no quadratic form for all of them.
     pub fn curvature_moves(&self) -> bool {
         self.quadratic.is_none()
     }
 
-    /// Whether a quadratic form stands in for a likelihood that is none.
+    /// Returns true if a quadratic form replaces a likelihood whose Hessian is not constant.
     pub fn is_stand_in(&self) -> bool {
         self.quadratic.is_some() && !self.problem.constant_curvature()
     }
 
-    /// Posterior and true log evidence (plus the log prior of the kernels) at given relative precisions; `warm` is near
-    /// the answer.
+    /// Returns posterior and log evidence of the columns `active`, `[M]`, at relative precisions `a`, `[M]`. The log
+    /// evidence contains the log prior of the kernels. A search for the mode starts from the posterior `warm`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop, and
+    /// [`Error::Singular`](crate::error::Error::Singular) if a matrix cannot be factorised.
     pub fn solve(
         &self,
         active: &[usize],
@@ -81,7 +87,10 @@ impl<'p> EvidenceSolver<'p> {
         Ok(solution)
     }
 
-    /// The model with its columns in the order of `order`.
+    /// Returns the posterior with its columns in another order, the slots of `solution` in `order`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EvidenceSolver::solve`].
     pub fn reordered(&self, solution: &ActivePosterior, order: &[usize], noise: &[NoisePrecision]) -> Result<ActivePosterior> {
         if let Some(joint) = &solution.joint {
             return softmax_laplace::reordered(solution, joint, order);
@@ -92,22 +101,24 @@ impl<'p> EvidenceSolver<'p> {
             && solution.outputs == 1
             && let Some(gram) = solution.gram_of(&active)
         {
-            // All that is known at the mode: no look at the rows.
+            // Everything is known at the mode, so that no pass over the rows is needed.
             let (mean, factor) = (order.iter().map(|i| solution.mean[*i]).collect(), Cholesky::of_sum(&gram, &a)?);
             return Ok(ActivePosterior::at_mode(&active, &a, mean, factor, solution.log_evidence, Some(gram), None));
         }
         self.solve(&active, &a, noise, NoiseChoice::Precision(&solution.beta), Some(solution))
     }
 
-    /// Log evidence of a solution (plus the log hyperprior of the noise), without the log prior of the kernels.
+    /// Returns the log evidence of a posterior (plus the log hyperprior of the noise), without the log prior of the
+    /// kernels.
     pub fn log_evidence(&self, solution: &ActivePosterior) -> f64 {
         solution.log_evidence - self.prior.log(&solution.active)
     }
 
-    /// The quadratic form over all columns that stands for the likelihood at a solution.
+    /// Returns the quadratic form over all columns that equals the log-likelihood to second order at the mode of
+    /// `solution`.
     ///
     /// # Errors
-    /// Those of [`ScaledProblem::for_each_part`].
+    /// Returns the errors of [`ScaledProblem::for_each_part`].
     pub fn quadratic(&self, solution: &ActivePosterior) -> Result<Rc<Quadratic<'p>>> {
         Ok(match &self.quadratic {
             Some(quadratic) => quadratic.clone(),
@@ -115,18 +126,20 @@ impl<'p> EvidenceSolver<'p> {
         })
     }
 
-    /// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone (named by their place) and
-    /// without another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
+    /// Returns the solver of the quadratic form at the mode of `solution`, with the Hessian frozen there.
+    ///
+    /// It covers the active columns alone, by their slots, and needs no pass over the rows: at the mode Phi'r is A w,
+    /// so that f = Phi'(B Phi w + r) is G w + A w.
     pub fn frozen(&self, solution: &ActivePosterior) -> Result<EvidenceSolver<'p>> {
-        let gram = solution.gram_of(&solution.active).expect("a mode keeps its curvature");
+        let gram = solution.gram_of(&solution.active).expect("a posterior at a mode has its Gram matrix");
         let (problem, m) = (self.problem, solution.active.len());
         let (mut f, mut tt) = (vec![], 0.0);
         for k in 0..solution.outputs {
             let w = ArrayView1::from(&solution.mean[k * m..(k + 1) * m]);
-            let pull: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
-            // Only differences matter: large enough that what is left of it is positive.
-            tt += 2.0 * pull.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs();
-            f.push(pull);
+            let f_k: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
+            // Only differences of t't matter. It is so large that E stays positive.
+            tt += 2.0 * f_k.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs();
+            f.push(f_k);
         }
         let sums = Sums { gram: Array2::clone(&gram), f, tt: vec![tt + problem.training.count], count: problem.training.count };
         let free = usize::from(problem.has_bias && solution.active.first() == Some(&0));

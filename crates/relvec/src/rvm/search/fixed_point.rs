@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 
 /// A fit by fixed-point iteration.
 pub(crate) struct FixedPointRun {
-    batch: PrecisionUpdate,
+    update: PrecisionUpdate,
     tolerance: f64,
     now: ActivePosterior,
     started: bool,
@@ -116,15 +116,15 @@ impl FixedPointRun {
             None => first(solver, settings.initial_alpha, settings.initial_noise_variance)?,
         };
         let now = solver.solve(&active, &a, &solver.problem.training.noise, NoiseChoice::Precision(&beta), None)?;
-        let gone = if settings.prune && settings.hyperpriors.a == 0.0 { PRUNED } else { 0.0 };
-        let batch = PrecisionUpdate {
+        let prune_below = if settings.prune && settings.hyperpriors.a == 0.0 { PRUNED } else { 0.0 };
+        let update = PrecisionUpdate {
             rules: settings.rules,
             hyperpriors: settings.hyperpriors,
             clip: CLIP,
-            gone,
+            prune_below,
             halvings: MAX_HALVINGS,
         };
-        Ok(FixedPointRun { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
+        Ok(FixedPointRun { update, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
 }
 
@@ -136,7 +136,7 @@ impl<'p> FitRun<'p> for FixedPointRun {
             self.started = true;
             return Ok(None);
         }
-        let Some(step) = self.batch.step(solver, &solver.problem.training.noise, &self.now)? else {
+        let Some(step) = self.update.step(solver, &solver.problem.training.noise, &self.now)? else {
             self.reason = "no update of the precisions raises the evidence any further";
             return Ok(Some(Status::Converged));
         };
@@ -145,10 +145,10 @@ impl<'p> FitRun<'p> for FixedPointRun {
         if step.change >= self.tolerance && !self.now.active.is_empty() {
             return Ok(None);
         }
-        if self.batch.gone > 0.0 {
+        if self.update.prune_below > 0.0 {
             // After convergence weights that the data do not determine can be pruned.
-            let last = PrecisionUpdate { gone: PRUNED_AT_END, ..self.batch.clone() };
-            self.now = last.drop_gone(solver, &solver.problem.training.noise, self.now.clone())?.0;
+            let last = PrecisionUpdate { prune_below: PRUNED_AT_END, ..self.update.clone() };
+            self.now = last.prune(solver, &solver.problem.training.noise, self.now.clone())?.0;
         }
         self.reason = "no log precision moved by more than the tolerance";
         Ok(Some(Status::Converged))
@@ -159,7 +159,7 @@ impl<'p> FitRun<'p> for FixedPointRun {
     }
 
     fn objective(&self, solver: &EvidenceSolver<'p>) -> f64 {
-        solver.problem.log_evidence_out(self.batch.objective(solver, &self.now))
+        solver.problem.log_evidence_out(self.update.objective(solver, &self.now))
     }
 
     fn certificate(&self, _work: &EvidenceSolver<'p>, _late: bool) -> Certificate {

@@ -30,7 +30,7 @@ const MACKAY: PrecisionUpdate = PrecisionUpdate {
     rules: &[UpdateRule::MacKay, UpdateRule::Em],
     hyperpriors: Hyperpriors::FLAT,
     clip: 50.0,
-    gone: 1e-12,
+    prune_below: 1e-12,
     halvings: MAX_HALVINGS,
 };
 /// Largest number of updates of MacKay's fixed point.

@@ -53,10 +53,10 @@ impl JointUpdates<'_> {
             true => &[UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
             false => &[UpdateRule::Newton, UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
         };
-        let (clip, gone) = (self.policy.clip, self.policy.dead);
-        let batch = PrecisionUpdate { rules, hyperpriors: Hyperpriors::FLAT, clip, gone, halvings: MAX_HALVINGS };
+        let (clip, prune_below) = (self.policy.clip, self.policy.dead);
+        let update = PrecisionUpdate { rules, hyperpriors: Hyperpriors::FLAT, clip, prune_below, halvings: MAX_HALVINGS };
         for _ in 0..most {
-            let Some(step) = batch.step(solver, self.noise, now)? else { break };
+            let Some(step) = update.step(solver, self.noise, now)? else { break };
             let (before, value) = (now.active.len(), now.log_evidence);
             *now = step.solution;
             self.actions.joint += 1;
@@ -129,7 +129,7 @@ impl JointUpdates<'_> {
     /// so on. Returns `None` if the evidence falls in each case.
     fn without_useless(&self, solver: &EvidenceSolver, now: &ActivePosterior) -> Result<Option<ActivePosterior>> {
         let mut useless: Vec<usize> = (0..now.a.len()).filter(|i| now.is_useless(*i)).collect();
-        useless.sort_by(|i, j| now.surplus(*i).total_cmp(&now.surplus(*j)));
+        useless.sort_by(|i, j| now.relevance_margin(*i).total_cmp(&now.relevance_margin(*j)));
         while !useless.is_empty() {
             let keep: Vec<usize> = (0..now.a.len()).filter(|i| !useless.contains(i)).collect();
             match without(solver, self.noise, now, &keep, NoiseChoice::Best) {

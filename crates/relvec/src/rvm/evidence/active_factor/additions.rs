@@ -1,5 +1,5 @@
-//! Additions side by side: which columns come is settled among the most promising, in a small factor of their own, and then
-//! all of them enter the model by products of matrices.
+//! Addition of several columns. They are chosen among those with the largest predicted gains, in a small factor of
+//! their own, and then enter the model by matrix products.
 
 use std::rc::Rc;
 
@@ -12,20 +12,23 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
 use crate::sums::Sums;
 
-/// Columns to choose from for each that may come.
+/// Number of columns to choose from, for each column that may be added.
 const LISTED: usize = 2;
 
 impl ActiveFactor<'_> {
-    /// Adds up to `most` columns, each the best after those before it, as long as one gains more than `least` and `share` of
-    /// what the first did; of those that are most promising now. The actions and their gains.
+    /// Adds up to `most` columns, each of largest gain conditional on those before it.
+    ///
+    /// It chooses among the columns with the largest predicted gains, and stops if none gains more than `least` nats
+    /// and `share` of the gain of the first. Columns that are `tabu`, `[P]`, are excluded. Returns the actions and
+    /// their gains.
     pub fn add_best(&mut self, most: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<(Action, f64)> {
-        let mut listed = self.most_promising(LISTED * most, least, share, tabu);
-        // The bias may change f.
-        listed.retain(|j| !(*j == 0 && self.quadratic.has_mean() || self.is_twin(*j)));
+        let mut listed = self.best_additions(LISTED * most, least, share, tabu);
+        // The bias may change f, so that it is not added together with others.
+        listed.retain(|j| !(*j == 0 && self.quadratic.has_mean() || self.is_duplicate(*j)));
         if listed.is_empty() {
             return vec![];
         }
-        let mut rest = self.beside_model(&listed);
+        let mut rest = self.outside_model(&listed);
         let mut left_out = vec![false; listed.len()];
         let (mut threshold, mut taken) = (least, vec![]);
         while taken.len() < most
@@ -43,19 +46,21 @@ impl ActiveFactor<'_> {
             taken.push((action.of(listed[k]), gain));
         }
         if !rest.active.is_empty() {
-            self.take_in(&rest, &listed);
+            self.append_all(&rest, &listed);
         }
         taken
     }
 
-    /// The factor, of no columns yet, of the problem that is left for `columns` beside the model: with G - G_:M inv(G_MM +
-    /// diag(a)) G_M: for G it is one of the same kind, in which all gains are what they are in the whole.
-    fn beside_model(&self, columns: &[usize]) -> ActiveFactor<'static> {
+    /// Returns the factor, without active columns, of the quadratic form of `columns` outside the model.
+    ///
+    /// Its matrix is C = G - G_:M inv(G_MM + diag(a)) G_M:, and its f and t't are Q' and E. All gains in it equal those
+    /// in the quadratic form of all columns.
+    fn outside_model(&self, columns: &[usize]) -> ActiveFactor<'static> {
         let (m, p) = (self.active.len(), self.position.len());
         let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]").select(Axis(1), columns);
         let mut gram = self.quadratic.dense(columns);
         gram -= &linalg::gram(v.view());
-        // The squares are kept without cancellation.
+        // S' is the diagonal, updated without cancellation.
         gram.diag_mut().iter_mut().zip(columns).for_each(|(g, j)| *g = self.s[*j].max(0.0));
         let f = self.q.iter().map(|q| columns.iter().map(|j| q[*j]).collect()).collect();
         let tt = (0..self.energy.len()).map(|k| self.energy(k)).collect();
@@ -65,8 +70,9 @@ impl ActiveFactor<'_> {
         ActiveFactor::new(quadratic, &empty, &self.noise, SparsityPrior { free: 0, ..self.prior })
     }
 
-    /// Takes the columns of `rest`, a factor of the problem beside this model, into the model: (M10) for all of them at once.
-    fn take_in(&mut self, rest: &ActiveFactor, names: &[usize]) {
+    /// Adds all active columns of `rest`, a factor of [`ActiveFactor::outside_model`], to the model: (M10) for several
+    /// columns at once. `names` are the columns of `rest` in this factor.
+    fn append_all(&mut self, rest: &ActiveFactor, names: &[usize]) {
         let (m, p, k) = (self.active.len(), self.position.len(), rest.active.len());
         let columns: Vec<usize> = rest.active.iter().map(|j| names[*j]).collect();
         let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
@@ -92,21 +98,21 @@ impl ActiveFactor<'_> {
 mod tests {
     use crate::rvm::evidence::active_factor::tests::{ROWS, empty, fresh, noises, quadratic};
 
-    /// The promised gains are what the evidence rises by, one by one and in all; each column is the best of those on the list,
-    /// by single actions; and the factor is that of the larger model.
+    /// The evidence rises by the predicted gains, one by one and in total. Each column is the best single addition
+    /// among the listed ones. The factor equals that of the larger model.
     #[test]
-    fn additions_side_by_side_are_additions_one_by_one() {
+    fn block_additions_equal_single_additions() {
         for (mean, outputs) in [(0.0, 1), (3.0, 1), (0.0, 3)] {
             let mut single = empty(&quadratic(mean, outputs), &noises()[..outputs]);
             let mut open = [false; ROWS + 1];
-            // The bias comes alone.
+            // The bias is only added alone.
             open[0] = true;
             for _ in 0..6 {
                 let (action, _) = single.best_action(0.0, &open, true).unwrap();
                 single.apply(action);
             }
             let (mut block, before) = (single.clone(), single.log_evidence());
-            let listed = single.most_promising(ROWS, 1e-3, 0.01, &open);
+            let listed = single.best_additions(ROWS, 1e-3, 0.01, &open);
             let taken = block.add_best(ROWS, 1e-3, 0.01, &open);
             let closed: [bool; ROWS + 1] = std::array::from_fn(|j| !listed.contains(&j));
             let size = 1e-8 * before.abs().max(1.0);
@@ -130,7 +136,7 @@ mod tests {
             let (means_again, variances_again) = again.moments();
             for (k, variance) in variances_again.iter().enumerate() {
                 assert!((variances[k] - variance).abs() < 1e-7 * variance, "variance {k}");
-                // Weights of columns that are much alike are large and balance each other.
+                // Weights of similar columns are large and of opposite signs, so that their means are less accurate.
                 let close = |x: &Vec<f64>, y: &Vec<f64>| (x[k] - y[k]).abs() < 1e-6 * variance.sqrt();
                 assert!(means.iter().zip(&means_again).all(|(x, y)| close(x, y)), "mean {k}");
             }

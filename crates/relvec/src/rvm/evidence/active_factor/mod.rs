@@ -1,5 +1,5 @@
-//! The Cholesky factor of the active set with everything the search needs of the other columns,
-//! kept by rotations that do not drift, (M10) to (M12): the heart of the search.
+//! The Cholesky factor of the active set, with the sparsity and quality factors of all columns. Rotations update it
+//! without accumulating errors, (M10) to (M12).
 
 mod additions;
 
@@ -14,12 +14,13 @@ use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision, NoiseProfile};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, bias_position};
 use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SparsityPrior, by_noise};
 
-/// A candidate whose part outside the span of the model is below this share of it is never added.
+/// Share of a candidate's squared norm outside the span of the model below which it is never added.
 const SPAN_FLOOR: f64 = 1e-11;
-/// A candidate of larger |cosine| with an active column is the same column.
+/// A candidate with a larger |cosine| to an active column is a duplicate of it.
 const SAME_COSINE: f64 = 1.0 - 1e-10;
-/// Re-estimating wins ties within this relative distance.
+/// Relative difference of two gains within which a re-estimation or deletion is preferred to an addition.
 const TIE: f64 = 1e-9;
+/// Position of columns that are not in the model.
 const OUT: usize = usize::MAX;
 
 /// One change of the active set; `a` is the new relative precision.
@@ -31,7 +32,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// This kind of action, at this precision, of another column.
+    /// Returns the same kind of action, with the same precision, on another column.
     fn of(self, column: usize) -> Action {
         match self {
             Action::Add { a, .. } => Action::Add { column, a },
@@ -40,7 +41,7 @@ impl Action {
         }
     }
 
-    /// The column that is to be tabu if the action fails.
+    /// Returns the column that the action changes.
     pub fn column(&self) -> usize {
         match *self {
             Action::Add { column, .. } | Action::Reestimate { column, .. } | Action::Delete { column } => column,
@@ -48,7 +49,8 @@ impl Action {
     }
 }
 
-/// R R' = diag(a) + G_MM with V = inv(R) G_M:, z = inv(R) f_M, and S', Q' of every column; z and Q' of each output.
+/// The factor R R' = diag(a) + G_MM with V = inv(R) G_M:, z = inv(R) f_M for each output, and the factors of every
+/// column: S', and Q' for each output.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveFactor<'a> {
     quadratic: Rc<Quadratic<'a>>,
@@ -64,20 +66,20 @@ pub(crate) struct ActiveFactor<'a> {
     inverse: Vec<Vec<f64>>,
     /// V, [M, P].
     v: Vec<f64>,
-    /// `[R][M]` of R outputs.
+    /// z for each of R outputs, `[R][M]`.
     z: Vec<Vec<f64>>,
     /// S'_j = G_jj - |V_:j|^2, `[P]`.
     s: Vec<f64>,
     /// Q'_j = f_j - V_:j'z, `[R][P]`.
     q: Vec<Vec<f64>>,
-    /// Of each noise.
+    /// E of (M2) for each noise.
     energy: Vec<f64>,
-    /// Of each output.
+    /// Number to add to the solved weight of the bias for each output, (M9).
     bias_offset: Vec<f64>,
 }
 
 impl<'a> ActiveFactor<'a> {
-    /// The factor of a solution, over all columns.
+    /// Returns the factor of a posterior, with all columns of the quadratic form as candidates.
     pub fn new(
         quadratic: Rc<Quadratic<'a>>,
         solution: &ActivePosterior,
@@ -131,25 +133,26 @@ impl<'a> ActiveFactor<'a> {
         &self.s
     }
 
-    /// Q' of a column as the first noise sees it.
+    /// Q' of a column for the first noise.
     pub fn q(&self, column: usize) -> f64 {
         by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column], |_, q| q)[0]
     }
 
-    /// A column that is not in the model as it sees it.
+    /// Returns the factors s and q of a column that is not in the model.
     fn outside(&self, column: usize) -> ColumnFactors {
         let seen = |k: usize, q: f64| Quality { q, energy: self.energy(k) };
         ColumnFactors { s: self.s[column], seen: by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column], seen) }
     }
 
-    /// A column of the model as the rest of it sees it: `mean` of each output and `d` are those of its weight.
+    /// Returns the factors s and q of the column in slot `i` for the model without it. `mean` is the posterior mean for
+    /// each output, `[R][M]`, and `d` the relative variance of its weight.
     fn inside(&self, i: usize, mean: &[Vec<f64>], d: f64) -> ColumnFactors {
         let seen = |k: usize, mean: f64| Quality { q: mean / d, energy: self.energy(k) + mean * mean / d };
         ColumnFactors { s: (1.0 - self.a[i] * d) / d, seen: by_noise(self.noise.len(), mean.len(), |k| mean[k][i], seen) }
     }
 
-    /// Log evidence of the quadratic problem, the noise at its best (up to a constant where the
-    /// curvature is not constant).
+    /// Returns the log evidence of the quadratic form with the noise at its optimum, up to a constant if the Hessian is
+    /// not constant.
     #[cfg(test)]
     fn log_evidence(&self) -> f64 {
         let (count, copies) = (self.quadratic.count, self.copies());
@@ -162,28 +165,31 @@ impl<'a> ActiveFactor<'a> {
         self.noise.iter().enumerate().map(of).sum()
     }
 
-    /// How single basis functions are judged at present, by each noise.
+    /// Returns the profile of each noise at the present model, with which contributions of basis functions are
+    /// computed.
     pub fn profiles(&self) -> SmallVec<[NoiseProfile; 1]> {
         let of = |(k, noise): (usize, &NoisePrecision)| noise.profile(self.energy(k), self.quadratic.count, self.copies());
         self.noise.iter().enumerate().map(of).collect()
     }
 
-    /// Outputs that share a noise.
+    /// Returns the number of outputs that share a noise.
     fn copies(&self) -> f64 {
         (self.quadratic.outputs() / self.noise.len()) as f64
     }
 
-    /// The least precision of a column.
+    /// Returns the lower limit of the relative precision of a column.
     fn least(&self, column: usize) -> f64 {
         if column == 0 && self.quadratic.has_mean() { 0.0 } else { LEAST_PRECISION }
     }
 
-    /// E of a noise, kept positive: the noise cap keeps beta E away from where the difference cancels.
+    /// Returns E of a noise, at least 1e-13 N. The cap of the noise precision keeps E so large that the difference in
+    /// it does not cancel.
     fn energy(&self, noise: usize) -> f64 {
         self.energy[noise].max(1e-13 * self.quadratic.count)
     }
 
-    /// Every column as the rest of the model sees it, `[P]`: S', Q' outside the model, s, q inside.
+    /// Returns the factors s and q of every column for the model without it, `[P]`. Outside the model they are S' and
+    /// Q'.
     pub fn candidates(&self) -> Vec<ColumnFactors> {
         let (mean, variance) = self.moments();
         let one = |j: usize| match self.position[j] {
@@ -193,7 +199,8 @@ impl<'a> ActiveFactor<'a> {
         (0..self.position.len()).map(one).collect()
     }
 
-    /// The best single action of every column and its gain in log evidence and log prior, `[P]`; `None`: none.
+    /// Returns the best single action on every column and its gain in log evidence and log prior in nats, `[P]`, or
+    /// `None` for columns outside the model that are not worth adding.
     pub fn actions(&self) -> Vec<Option<(Action, f64)>> {
         let profile = self.profiles();
         let candidates = self.candidates();
@@ -218,7 +225,8 @@ impl<'a> ActiveFactor<'a> {
         (0..candidates.len()).map(one).collect()
     }
 
-    /// The action of largest gain above `least`, columns in `tabu` left out.
+    /// Returns the action of largest gain, if it is above `least` nats, and its gain. Columns that are `tabu`, `[P]`,
+    /// are excluded. If `reestimate` is false, re-estimations are excluded too.
     pub fn best_action(&self, least: f64, tabu: &[bool], reestimate: bool) -> Option<(Action, f64)> {
         let actions = self.actions();
         let mut skip: Vec<usize> = Vec::new();
@@ -235,9 +243,9 @@ impl<'a> ActiveFactor<'a> {
                 let better = match best {
                     None => true,
                     Some((other, top)) => {
-                        let settled = |a: &Action| !matches!(a, Action::Add { .. });
+                        let adds = |a: &Action| matches!(a, Action::Add { .. });
                         let tie = (gain - top).abs() <= TIE * top.abs();
-                        if tie { settled(&action) && !settled(&other) } else { gain > top }
+                        if tie { !adds(&action) && adds(&other) } else { gain > top }
                     }
                 };
                 if better {
@@ -245,14 +253,15 @@ impl<'a> ActiveFactor<'a> {
                 }
             }
             match best {
-                Some((Action::Add { column, .. }, _)) if self.is_twin(column) => skip.push(column),
+                Some((Action::Add { column, .. }, _)) if self.is_duplicate(column) => skip.push(column),
                 _ => return best,
             }
         }
     }
 
-    /// The `count` columns whose addition would gain most, more than `least` and than `share` of the first; best first.
-    fn most_promising(&self, count: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<usize> {
+    /// Returns up to `count` columns with the largest predicted gains of an addition, best first. Each gain is above
+    /// `least` nats and at least `share` of the first one. Columns that are `tabu`, `[P]`, are excluded.
+    fn best_additions(&self, count: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<usize> {
         let of = |action| match action {
             (Action::Add { column, .. }, gain) if gain > least && !tabu[column] => Some((column, gain)),
             _ => None,
@@ -263,19 +272,19 @@ impl<'a> ActiveFactor<'a> {
         best.iter().take(count).take_while(|(_, gain)| *gain >= worthwhile).map(|(column, _)| *column).collect()
     }
 
-    /// Whether a column is, up to rounding, one that is in the model.
-    fn is_twin(&self, column: usize) -> bool {
-        // A column far outside the span of the model can be nobody's twin.
+    /// Returns true if a column equals a column of the model up to rounding and scale.
+    fn is_duplicate(&self, column: usize) -> bool {
+        // A column far outside the span of the model cannot be a duplicate.
         let diag = &self.quadratic.diag;
         if self.s[column] > 1e-3 * diag[column] {
             return false;
         }
-        // G is symmetric, and the rows of the model are there.
+        // G is symmetric, and its rows of the active columns are already computed.
         let product = |j: usize| self.quadratic.row(j)[column];
         self.active.iter().any(|j| product(*j).abs() > SAME_COSINE * (diag[*j] * diag[column]).sqrt())
     }
 
-    /// Takes an action.
+    /// Applies an action to the factor.
     pub fn apply(&mut self, action: Action) {
         match action {
             Action::Add { column, a } => self.push(column, a),
@@ -290,7 +299,7 @@ impl<'a> ActiveFactor<'a> {
         }
     }
 
-    /// Posterior means, `[R][M]`, and relative variances, `[M]`, of the active weights.
+    /// Returns the posterior means, `[R][M]`, and relative variances, `[M]`, of the active weights.
     fn moments(&self) -> (Vec<Vec<f64>>, Vec<f64>) {
         let m = self.active.len();
         let mut variance = vec![0.0; m];
@@ -340,7 +349,7 @@ impl<'a> ActiveFactor<'a> {
         self.append(column, a, rho, row.as_slice().expect("a row is contiguous"));
     }
 
-    /// The last row of V enters S', Q' and E.
+    /// Appends a column with its row of V, `[P]`, and updates S', Q' and E, (M10).
     fn append(&mut self, column: usize, a: f64, rho: f64, row: &[f64]) {
         self.position[column] = self.active.len();
         self.active.push(column);
@@ -390,7 +399,7 @@ impl<'a> ActiveFactor<'a> {
         let (column, old, rho_old) = (self.active[m], self.a[m], self.r[m][m]);
         let (mut r, mut inverse) = (self.r[m].clone(), self.inverse[m].clone());
         let mut row = self.pop();
-        // s without the column: from whichever difference cancels less.
+        // s of the model without the column, from the difference that cancels less.
         let s = if old < self.quadratic.diag[column] { rho_old * rho_old - old } else { self.s[column] };
         let rho = (a + s.max(0.0)).sqrt();
         let ratio = rho_old / rho;
@@ -448,7 +457,7 @@ impl<'a> ActiveFactor<'a> {
         }
     }
 
-    /// Computes z, Q' and E from f: after each change of the bias, whose precision enters f, (M9).
+    /// Computes z, Q' and E from f. This is needed after each change of the bias, whose precision enters f, (M9).
     fn refresh_target(&mut self) {
         let p = self.position.len();
         let bias = bias_position(&self.quadratic, &self.active).map(|i| self.a[i]);
@@ -463,7 +472,7 @@ impl<'a> ActiveFactor<'a> {
                 q.iter_mut().zip(&self.v[k * p..]).for_each(|(q, v)| *q -= z * v);
             }
         }
-        // f_0 holds -a_0 m for the bias in the model; its Q' is that of the residuals alone.
+        // For a bias in the model f_0 contains -a_0 m, which is not part of its Q'.
         if let Some(a) = bias {
             self.q.iter_mut().zip(&target.bias_offset).for_each(|(q, offset)| q[0] += a * offset);
         }
@@ -493,8 +502,8 @@ mod tests {
 
     pub(crate) const ROWS: usize = 300;
 
-    /// A Gaussian kernel on a line, bias first, unit columns; targets of mean `mean` before it is
-    /// taken off; of a second output minus that, of a third twice that, and so on.
+    /// Returns the quadratic form of a Gaussian kernel on a line, with the bias first and columns of unit norm. The
+    /// means of the outputs, which are subtracted from the targets, are `mean`, 0, -`mean`, and so on.
     pub(crate) fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
         let mut random = rand_pcg::Pcg64::seed_from_u64(1);
         let x: Vec<f64> = (0..ROWS).map(|_| random.random_range(-10.0..10.0)).collect();
@@ -513,7 +522,7 @@ mod tests {
         Rc::new(Quadratic::stored(sums.finish(), Some(means)))
     }
 
-    /// Of several one is at its cap, so held, and the others move.
+    /// Returns three noises, of which the second is fixed at its cap and the others are profiled out.
     pub(crate) fn noises() -> [NoisePrecision; 3] {
         let learned = NoisePrecision::Learned { cap: 1e6, c: 0.5, d: 0.1 };
         [learned, NoisePrecision::Learned { cap: 0.5, c: 0.0, d: 0.0 }, learned]
@@ -531,8 +540,8 @@ mod tests {
         (solution, again)
     }
 
-    /// 3,000 actions, the best or any, without a refresh: S' within 1e-5 of a fresh factor's, never
-    /// negative beyond that, the evidence to 1e-6.
+    /// After 3,000 actions, the best or random ones, S' is within 1e-5 of that of a new factor and not negative, and
+    /// the log evidence agrees to 1e-6.
     #[test]
     fn rotations_do_not_drift() {
         let quadratic = quadratic(0.0, 1);
@@ -546,7 +555,7 @@ mod tests {
             } else {
                 actions[random.random_range(0..actions.len())]
             };
-            // A forced choice of precision keeps the model on the move.
+            // A random factor of the precision keeps the model from converging.
             let scale = 10f64.powf(random.random_range(-2.0..2.0));
             let action = match action {
                 Action::Reestimate { column, .. } if step % 3 == 1 => Action::Delete { column },
@@ -572,8 +581,8 @@ mod tests {
         assert!((factor.log_evidence() - solution.log_evidence).abs() < 1e-6 * solution.log_evidence.abs());
     }
 
-    /// The noise profiled out, hyperpriors on, targets about a mean: for every column the promised
-    /// gain is the change of the recomputed evidence; and the bias comes and goes.
+    /// With profiled noise, hyperpriors and targets about a mean, the predicted gain of the action on every column is
+    /// the change of the recomputed evidence. The actions add and delete the bias, too.
     #[test]
     fn gains_are_exact_with_profiled_noise() {
         for (mean, outputs) in [(0.0, 1), (3.0, 1), (1e4, 1), (0.0, 3), (3.0, 2)] {
