@@ -1,4 +1,4 @@
-//! What a solution makes of the rows, and whether they are out of the reach of its noise.
+//! Fitted values of a posterior at the rows, and the check of residuals against a given noise.
 
 use ndarray::{Array1, ArrayView2};
 
@@ -9,12 +9,14 @@ use crate::rvm::evidence::active_posterior::ActivePosterior;
 use crate::rvm::gram::likelihood_sums::{self, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
-/// A precision this near its least, relatively, is held there: searches end within their tolerance of it.
-const HELD: f64 = 1e-3;
-/// Residuals so many times the noise are out of its reach: of a right model the mean square of N is 1 + sqrt(2 / N) or so.
+/// Relative distance to the lower limit within which a precision counts as being at the limit. Searches end within
+/// their tolerance of it.
+const AT_LIMIT: f64 = 1e-3;
+/// Root mean squared residual in noise standard deviations above which the noise is too small. For the true model the
+/// mean square over N rows is about 1 + sqrt(2 / N).
 const FAR_RESIDUAL: f64 = 2.0;
 
-/// Phi mu at the rows, less the mean that was taken off the targets; [N, R] by rows.
+/// Returns Phi mu at the rows, minus the mean that was subtracted from the targets, [N, R], row by row.
 pub(crate) fn fitted(problem: &ScaledProblem, solution: &ActivePosterior) -> Array1<f64> {
     let mut w = Array1::from_vec(solution.mean.clone());
     let (outputs, columns) = (solution.outputs, solution.active.len());
@@ -29,7 +31,7 @@ pub(crate) fn fitted(problem: &ScaledProblem, solution: &ActivePosterior) -> Arr
             let phi = Phi::Made { problem, columns: (&solution.active[..]).into() };
             let add = |f: &mut Vec<f64>, _, phi: ArrayView2<f64>| f.extend(likelihood_sums::fitted(phi, w.view()));
             let mut f = phi.by_groups(problem, Vec::new, add).concat();
-            // Once interrupted it is incomplete, and never read.
+            // After an interrupt the values are incomplete, and are not used.
             f.resize(problem.design.n_rows() * outputs, 0.0);
             f.into()
         }
@@ -41,8 +43,11 @@ pub(crate) fn fitted(problem: &ScaledProblem, solution: &ActivePosterior) -> Arr
     }
 }
 
-/// Root of the mean squared residual of `model` over the standard deviation of noise that was given, where weights of
-/// `solution` at their least precision keep it above [`FAR_RESIDUAL`]; of rows that are held.
+/// Returns the root mean squared residual of `model` divided by the given noise standard deviation, if it is above
+/// [`FAR_RESIDUAL`] and weights of `solution` are at the lower limit of their precision. It needs the rows in memory.
+///
+/// # Errors
+/// Returns the errors of [`Model::predict_mean`].
 pub(crate) fn residual_over_noise(problem: &ScaledProblem, solution: &ActivePosterior, model: &Model) -> Result<Option<f64>> {
     let training = problem.training;
     let given = problem.constant_curvature()
@@ -50,8 +55,8 @@ pub(crate) fn residual_over_noise(problem: &ScaledProblem, solution: &ActivePost
         && training.noise.iter().all(|noise| !noise.is_learnt())
         && !training.repairs.constant_target
         && training.rows.nrows() > 0;
-    let held = |(j, a): (&usize, &f64)| !(*j == 0 && problem.has_bias) && *a <= (1.0 + HELD) * LEAST_PRECISION;
-    if !given || !solution.active.iter().zip(&solution.a).any(held) {
+    let at_limit = |(j, a): (&usize, &f64)| !(*j == 0 && problem.has_bias) && *a <= (1.0 + AT_LIMIT) * LEAST_PRECISION;
+    if !given || !solution.active.iter().zip(&solution.a).any(at_limit) {
         return Ok(None);
     }
     let (targets, weights, outputs) = (training.real_targets(), training.sample_weights(), training.units.len());

@@ -1,44 +1,50 @@
-//! L-BFGS within bounds: maximises a smooth function of which one call gives the value and the gradient.
+//! Bounded L-BFGS: maximises a smooth function within bounds from its values and gradients.
 
 use std::collections::VecDeque;
 
 use crate::error::Result;
 
-/// Steps remembered.
+/// Number of previous steps from which the curvature is estimated.
 const MEMORY: usize = 20;
-/// A step must gain this share of what its slope promises, and leave at most that share of the slope.
+/// Least rise of the function as a share of the rise that its gradient predicts (the first Wolfe condition).
 const GAIN: f64 = 1e-4;
+/// Largest directional derivative after a step as a share of that before it (the second Wolfe condition).
 const SLOPE: f64 = 0.9;
-/// Lengths tried along one direction.
+/// Largest number of step lengths that are tried in one direction.
 const LENGTHS: usize = 12;
-/// Largest change of a variable in the very first step, whose length nothing tells.
+/// Largest change of a variable in the first step, for which the curvature is not known.
 const FIRST_STEP: f64 = 0.5;
 
-/// When to stop, and how far to go at once.
+/// Stopping rules and step limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Calls of the function, at most.
+    /// Largest number of calls of the function.
     pub evaluations: usize,
-    /// It ends when the last `patience` calls have gained less than this.
+    /// Rise of the function over the last `patience` calls below which the search ends.
     pub tolerance: f64,
+    /// Number of calls over which the rise is measured.
     pub patience: usize,
     /// Largest change of a variable in one step.
     pub step: f64,
 }
 
-/// The highest point found.
+/// The maximum found.
 #[derive(Debug, Clone)]
 pub(crate) struct Peak {
     pub x: Vec<f64>,
-    /// Calls of the function.
+    /// Number of calls of the function.
     pub evaluations: usize,
 }
 
 /// Value and gradient, `[n]`.
 pub(crate) type Point = (f64, Vec<f64>);
 
-/// Climbs from `start` within `bounds`. `f` is called with a point; `None` says that it has no value there.
-/// `None` is returned if it has none at the start. An error of `f` ends it.
+/// Maximises `f` from `start` within `bounds`.
+///
+/// `f` returns `None` at points where it has no value. If it has no value at `start`, the result is `None`.
+///
+/// # Errors
+/// Returns the first error of `f`.
 pub(crate) fn maximise(
     start: &[f64],
     bounds: &[(f64, f64)],
@@ -48,8 +54,10 @@ pub(crate) fn maximise(
     maximise_with(start, bounds, limits, &mut Steps::default(), f)
 }
 
-/// Climbs from `start` within `bounds`, beginning with the curvature that `steps` tell, to which its own steps are added.
-/// `f` and the result are those of [`maximise`].
+/// Maximises `f` like [`maximise`], with the curvature from previous `steps`, to which it adds its own steps.
+///
+/// # Errors
+/// Returns the first error of `f`.
 pub(crate) fn maximise_with(
     start: &[f64],
     bounds: &[(f64, f64)],
@@ -68,8 +76,8 @@ pub(crate) fn maximise_with(
             |v: Vec<f64>| -> Vec<f64> { v.into_iter().zip(&free).map(|(v, free)| if *free { v } else { 0.0 }).collect() };
         let slope = only_free(g.clone());
         let mut direction = only_free(steps.newton(&slope, |q| steps.scale(q)));
-        let promised = dot(&direction, &slope);
-        if !(promised.is_finite() && promised > 0.0) {
+        let predicted = dot(&direction, &slope);
+        if !(predicted.is_finite() && predicted > 0.0) {
             steps.forget();
             direction.clone_from(&slope);
         }
@@ -104,7 +112,7 @@ pub(crate) fn maximise_with(
                 _ => high = length,
             }
             length = if high.is_finite() { 0.5 * (low + high) } else { (2.0 * length).min(most) };
-            // A longer step was too long: what there is will do.
+            // The next longer step was too long: the step found is good enough.
             if found.is_some() && high.is_finite() {
                 break;
             }
@@ -116,7 +124,7 @@ pub(crate) fn maximise_with(
                 steps.remember(s, y);
                 (x, value, g) = (trial, higher, slope);
             }
-            // What is remembered may mislead: once more along the slope.
+            // The estimated curvature may be wrong: the next direction is the gradient.
             None if !steps.are_none() && evaluations < limits.evaluations => steps.forget(),
             None => break 'climb,
         }
@@ -128,19 +136,21 @@ pub(crate) fn maximise_with(
     Ok(Some(Peak { x, evaluations }))
 }
 
-/// Which variables may move: one at its bound with the slope outwards stays.
+/// Returns true for each variable that may move, `[n]`. A variable at its bound does not move if its derivative points
+/// outwards.
 fn free(x: &[f64], slope: &[f64], bounds: &[(f64, f64)]) -> Vec<bool> {
     let stays =
         |((x, slope), (low, high)): ((&f64, &f64), &(f64, f64))| *x <= *low && *slope < 0.0 || *x >= *high && *slope > 0.0;
     x.iter().zip(slope).zip(bounds).map(|place| !stays(place)).collect()
 }
 
-/// The last steps, and by how much the gradient fell along each: what they tell of the curvature.
+/// The last steps and the decrease of the gradient along each of them, from which the curvature is estimated.
 #[derive(Debug, Default)]
 pub(crate) struct Steps(VecDeque<(Vec<f64>, Vec<f64>)>);
 
 impl Steps {
-    /// A step that the curvature bends the wrong way, or not at all, is left out.
+    /// Adds a step and the decrease of the gradient along it, `[n]` each. Steps along which the function is not concave
+    /// are ignored.
     pub fn remember(&mut self, step: Vec<f64>, fall: Vec<f64>) {
         if dot(&step, &fall) > 1e-10 * (dot(&step, &step) * dot(&fall, &fall)).sqrt() {
             self.0.push_back((step, fall));
@@ -150,11 +160,12 @@ impl Steps {
         }
     }
 
+    /// Removes all steps.
     pub fn forget(&mut self) {
         self.0.clear();
     }
 
-    /// The steps of a function of so many times the curvature.
+    /// Returns the steps for a function with `factor` times the curvature.
     pub fn times(&self, factor: f64) -> Steps {
         let scaled = |(s, y): &(Vec<f64>, Vec<f64>)| (s.clone(), y.iter().map(|y| factor * y).collect());
         Steps(self.0.iter().map(scaled).collect())
@@ -164,8 +175,8 @@ impl Steps {
         self.0.is_empty()
     }
 
-    /// The direction of Newton's method for gradient `g`, with the curvature that the steps show, and elsewhere the one
-    /// that `solve` knows.
+    /// Returns the quasi-Newton direction for the gradient `g`, `[n]`. Its curvature is that of the steps, and that of
+    /// `solve` in all other directions.
     pub fn newton(&self, g: &[f64], solve: impl FnOnce(&mut [f64])) -> Vec<f64> {
         let mut q = g.to_vec();
         let mut shares = Vec::new();
@@ -182,7 +193,7 @@ impl Steps {
         q
     }
 
-    /// As if the curvature were the last one everywhere.
+    /// Divides `q`, `[n]`, by the curvature along the last step.
     fn scale(&self, q: &mut [f64]) {
         if let Some((s, y)) = self.0.back() {
             let scale = dot(s, y) / dot(y, y);
@@ -208,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn the_valley_of_rosenbrock() {
+    fn maximum_of_rosenbrocks_function_is_found() {
         let peak = maximise(&[-1.2, 1.0], &[FREE; 2], LIMITS, |x| Ok(Some(rosenbrock(x)))).unwrap().unwrap();
         assert!((peak.x[0] - 1.0).abs() < 1e-5 && (peak.x[1] - 1.0).abs() < 1e-5, "{peak:?}");
         assert!(peak.evaluations < 120, "{peak:?}");
     }
 
     #[test]
-    fn bounds_hold_and_the_best_of_them_is_found() {
-        // Inside x <= 0.5 the best is at the bound, y = x^2.
+    fn bounds_hold_and_the_maximum_at_a_bound_is_found() {
+        // For x <= 0.5 the maximum is at the bound, with y = x^2.
         let bounds = [(-2.0, 0.5), FREE];
         let mut outside = 0;
         let peak = maximise(&[-1.2, 1.0], &bounds, LIMITS, |x| {
@@ -230,7 +241,7 @@ mod tests {
 
     /// Curvatures of 1 to 1e4 in twenty variables.
     #[test]
-    fn a_narrow_bowl() {
+    fn maximum_of_an_ill_conditioned_bowl_is_found() {
         let curvature = |i: usize| 10f64.powf(4.0 * i as f64 / 19.0);
         let bowl = |x: &[f64]| {
             let value = -0.5 * x.iter().enumerate().map(|(i, x)| curvature(i) * (x - 1.0).powi(2)).sum::<f64>();
@@ -240,16 +251,16 @@ mod tests {
         assert!(bowl(&peak.x).0 > -1e-6, "{peak:?}");
     }
 
-    /// log x has no value below 0, and no end above.
+    /// log x - x has no value at negative x.
     #[test]
-    fn where_there_is_no_value_it_does_not_go() {
+    fn points_without_a_value_are_avoided() {
         let log = |x: &[f64]| Ok((x[0] > 0.0).then(|| (x[0].ln() - x[0], vec![1.0 / x[0] - 1.0])));
         let peak = maximise(&[0.01], &[FREE], Limits { step: 100.0, ..LIMITS }, log).unwrap().unwrap();
         assert!((peak.x[0] - 1.0).abs() < 1e-5, "{peak:?}");
         assert!(maximise(&[-1.0], &[FREE], LIMITS, log).unwrap().is_none());
     }
 
-    /// With the steps of a climb to a function of a tenth of the curvature, ten times the function takes fewer calls.
+    /// Steps on a function, scaled by ten, save calls on ten times the function.
     #[test]
     fn known_curvature_saves_calls() {
         let bowl = |height: f64| {
@@ -270,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends() {
+    fn search_stops_at_the_evaluation_limit_and_at_a_zero_gradient() {
         let mut calls = 0;
         let rising = |x: &[f64]| {
             calls += 1;
@@ -284,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_end_it() {
+    fn errors_of_the_function_are_returned() {
         let error = maximise(&[0.0], &[FREE], LIMITS, |_| Err(crate::Error::Interrupted));
         assert_eq!(error.unwrap_err(), crate::Error::Interrupted);
     }

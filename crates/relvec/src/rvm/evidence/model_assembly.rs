@@ -1,4 +1,4 @@
-//! From the inner solution to the model in the user's units.
+//! Model assembly: converts the posterior in internal units to the model in original units.
 
 use std::ops::Range;
 
@@ -20,35 +20,37 @@ use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
 
-/// Where a pivot of the factor is below this share of its column's norm, the column is nearly spanned
-/// by those before it, and the final posterior comes from QR, which does not square the condition.
+/// Pivot of the factor, as a share of the norm of its row, below which the column is almost spanned by the columns
+/// before it. The final posterior is then computed by QR, which does not square the condition number.
 const ILL_CONDITIONED: f64 = 1e-6;
 
-/// Most bytes that QR may take; and its products of columns at most (about a quarter of a second) where steps serve.
+/// Largest number of bytes that QR may take.
 const REFINE_BYTES: u64 = 1 << 27;
+/// Largest number of multiplications of QR (about a quarter of a second) if refinement steps are accurate too.
 const QR_PRODUCTS: u64 = 1_000_000_000;
 
-/// Steps at most that stand for QR, and the share of the one before that each has to be shorter than: a step leaves about
-/// the rounding of sums times their condition, mostly less than 1e-4, so that more steps only move the last digits.
+/// Largest number of refinement steps instead of QR. A step leaves about the rounding of sums times their condition
+/// number, usually less than 1e-4, so that further steps only change the last digits.
 const MOST_STEPS: usize = 4;
+/// Length of a refinement step, as a share of the previous one, from which it is rounding.
 const SHORTER: f64 = 0.5;
 
-/// The posterior of `solution`, whose columns are `ordered` for the model.
+/// Returns the public posterior of `solution`. `ordered` has its columns in the order of the model.
 fn posterior(problem: &ScaledProblem, ordered: &ActivePosterior, solution: &ActivePosterior) -> Posterior {
-    // Of several outputs the first stands for all.
+    // For several outputs the scale is that of the first.
     let (units, beta) = (&problem.training.units, solution.beta[0]);
     let scale = units[0].scale;
     let norm = |j: &usize| problem.design.norms()[*j];
     let learned = problem.training.noise.iter().any(NoisePrecision::is_learnt) || problem.training.repairs.constant_target;
     let noise_variance = match &problem.training.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
-        // That of new rows is not.
+        // The noise variances of the training rows were given. That of new rows is unknown, so that 0 is stored.
         _ if problem.training.known_noise => Some(0.0),
         crate::likelihood::NoiseModel::Fixed(variance) if !learned => Some(*variance),
         _ => Some(scale * scale / beta),
     };
     let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
-    // Rows and columns of weights that are not in the model are those of a unit matrix, and left out.
+    // Rows and columns of weights that are not in the model are those of a unit matrix, and are excluded.
     let all = (0..lower.nrows()).collect();
     let present: Vec<usize> = ordered
         .by_class()
@@ -67,7 +69,12 @@ fn posterior(problem: &ScaledProblem, ordered: &ActivePosterior, solution: &Acti
     }
 }
 
-/// The model of a solution; its basis functions in the order of the user's rows.
+/// Returns the model of a posterior, with its basis functions in the order of the rows of the user's table.
+/// `log_evidence` is in original units.
+///
+/// # Errors
+/// Returns [`Error::Overflow`] if a number is not finite in original units, and the errors of
+/// [`EvidenceSolver::reordered`] and of the averaged posterior.
 pub(crate) fn model(
     solver: &EvidenceSolver,
     solution: &ActivePosterior,
@@ -84,7 +91,7 @@ pub(crate) fn model(
     refine(solver, &mut ordered);
     let (active, a) = (&ordered.active, &ordered.a);
 
-    // Of several outputs the first stands for all.
+    // For several outputs the precisions are those of the first.
     let beta = solution.beta[0];
     let weights = weights(problem, &ordered);
     let alpha: Vec<f64> = active.iter().zip(a).map(|(j, a)| a * beta / problem.alpha_in(*j)).collect();
@@ -142,13 +149,13 @@ pub(crate) fn model(
     Ok(model)
 }
 
-/// Whether one model has three classes or more.
+/// Returns true for a joint model of three or more classes.
 fn several_classes(problem: &ScaledProblem) -> bool {
     problem.training.outputs > 1 && problem.training.rvm.likelihood.as_dyn().couples_classes()
 }
 
-/// Takes the posterior of the mean curvature for counts of which Laplace's expects too much; Laplace's stays where that has
-/// no factor.
+/// Replaces the posterior of a count model by that of the mean curvature, (M65), if Laplace's approximation predicts
+/// counts that are too large. If the new posterior cannot be factorised, Laplace's approximation remains.
 fn bound_counts(problem: &ScaledProblem, solution: &ActivePosterior, model: &mut Model) -> Result<()> {
     if !model.expects_too_much(&learned(problem, solution, 1))? {
         return Ok(());
@@ -159,14 +166,14 @@ fn bound_counts(problem: &ScaledProblem, solution: &ActivePosterior, model: &mut
     }
 }
 
-/// Replaces the posterior at the mode by that of the mean curvature, (M65).
+/// Replaces the Laplace approximation by the posterior of the mean curvature, (M65).
 fn average_curvature(problem: &ScaledProblem, solution: &ActivePosterior, model: &mut Model) -> Result<()> {
     let outputs = model.outputs();
     if problem.training.rvm.likelihood.as_dyn().counts() {
         return model.average_counts(&learned(problem, solution, outputs));
     }
     if problem.training.blocks.is_none() {
-        // The functions at the rows are the same in each round.
+        // The functions at the rows do not change, and are computed once.
         let rows = learned(problem, solution, outputs);
         return model.average_curvature(|model, posterior| model.mean_curvature(posterior, &rows));
     }
@@ -176,8 +183,8 @@ fn average_curvature(problem: &ScaledProblem, solution: &ActivePosterior, model:
     })
 }
 
-/// Returns the rows of a problem, which are held, as a model of so many outputs has learnt from them; its closure fills a block
-/// `[B, M]` of Phi from a row on.
+/// Returns the rows of a problem, which must be in memory, with the functions of the model at them. The closure fills a
+/// block `[B, M]` of Phi that begins at a given row.
 fn learned<'a>(
     problem: &'a ScaledProblem,
     solution: &'a ActivePosterior,
@@ -200,8 +207,8 @@ fn learned<'a>(
     Learnt { fill: problem.design.filler(&solution.active), functions, weights: &training.weights, likelihood, interrupt }
 }
 
-/// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts; of counts the bias with
-/// the log of a rate of one count for the mean exposure.
+/// Returns the weights in original units, [M, C]: one column for each class if the outputs are contrasts of classes,
+/// else one for each output. For counts the bias includes the log rate of one count at the mean exposure.
 pub(crate) fn weights(problem: &ScaledProblem, solution: &ActivePosterior) -> Array2<f64> {
     let (m, outputs) = (solution.active.len(), solution.outputs);
     let units = &problem.training.units;
@@ -220,12 +227,14 @@ pub(crate) fn weights(problem: &ScaledProblem, solution: &ActivePosterior) -> Ar
     out
 }
 
-/// Means and factor from the rows instead of from sums over them, whose condition is the square of that of Phi: by QR of
-/// [sqrt(B) Phi; sqrt(a)] if all of it fits into memory; else the means alone, by steps, which serve as well where columns are
-/// not nearly dependent.
+/// Computes means and factor from the rows instead of the sums over them, whose condition number is the square of that
+/// of Phi.
 ///
-/// Where the curvature is not constant, Newton's mode is better than one step from it, and the factor alone is refined,
-/// if Cholesky's squared condition would tell.
+/// It uses QR of [sqrt(B) Phi; sqrt(a)] if that fits into memory. Otherwise refinement steps improve the means alone,
+/// which is as accurate if the columns are not almost dependent.
+///
+/// If the Hessian is not constant, the means at the mode remain. The factor alone is refined, if columns are almost
+/// dependent.
 fn refine(solver: &EvidenceSolver, solution: &mut ActivePosterior) {
     let problem = solver.problem;
     let spanned = |(i, row): (usize, ArrayView1<f64>)| row[i] < ILL_CONDITIONED * row.dot(&row).sqrt();
@@ -251,16 +260,17 @@ fn refine(solver: &EvidenceSolver, solution: &mut ActivePosterior) {
     }
 }
 
-/// What is kept apart of the targets where the bias takes up their means, (M9): its place in the model, and the means of
-/// the outputs as its weights, `[R]`. Otherwise the weights in the model fit the targets with their means.
-fn kept_apart(problem: &ScaledProblem, solution: &ActivePosterior) -> Option<(usize, Vec<f64>)> {
+/// Returns the slot of the bias and the means of the outputs as its weights, `[R]`, if these means are subtracted from
+/// the targets, (M9). Otherwise it returns `None`, and the weights fit the targets with their means.
+fn subtracted_means(problem: &ScaledProblem, solution: &ActivePosterior) -> Option<(usize, Vec<f64>)> {
     problem.mean_bias(&solution.active).filter(|(p, _)| takes_up_mean(solution.a[*p]))
 }
 
-/// Means, `[R M]`, and R, lower triangular, R R' = diag(a) + G, [M, M], by QR; nothing if the columns are not independent.
+/// Returns the means, `[R M]`, and the lower triangular factor of diag(a) + G, [M, M], by QR, or `None` if the columns
+/// are dependent.
 fn by_qr(problem: &ScaledProblem, solution: &ActivePosterior) -> Option<(Vec<f64>, Array2<f64>)> {
     let (m, outputs) = (solution.active.len(), solution.outputs);
-    let apart = kept_apart(problem, solution);
+    let apart = subtracted_means(problem, solution);
     let mut top = problem.design.select(&solution.active);
     let mut target = Array2::zeros((top.nrows(), outputs));
     if problem.constant_curvature() {
@@ -281,7 +291,7 @@ fn by_qr(problem: &ScaledProblem, solution: &ActivePosterior) -> Option<(Vec<f64
     }
     let roots: Array1<f64> = solution.a.iter().map(|a| a.sqrt()).collect();
     let mut prior = Array2::zeros((m, outputs));
-    // The targets are about their means: the prior of the bias pulls towards minus these.
+    // The means are subtracted from the targets, so that the prior mean of the bias is minus the mean of the targets.
     if let Some((p, means)) = &apart {
         means.iter().enumerate().for_each(|(k, mean)| prior[[*p, k]] = -roots[*p] * mean);
     }
@@ -296,11 +306,11 @@ fn by_qr(problem: &ScaledProblem, solution: &ActivePosterior) -> Option<(Vec<f64
     Some((mean.columns().into_iter().flatten().copied().collect(), lower))
 }
 
-/// Moves the means towards those of the rows: each step solves for what the one before has left, with the factor that there
-/// is, which takes one pass over the rows.
+/// Improves the posterior means by iterative refinement. Each step solves for the residual of the previous one with the
+/// same factor, and needs one pass over the rows.
 fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
     let (m, outputs) = (solution.active.len(), solution.outputs);
-    let apart = kept_apart(problem, solution);
+    let apart = subtracted_means(problem, solution);
     let mut offset = Array2::zeros((outputs, m));
     if let Some((p, means)) = &apart {
         means.iter().enumerate().for_each(|(k, mean)| offset[[k, *p]] = *mean);
@@ -310,7 +320,7 @@ fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
     let a = ArrayView1::from(&solution.a);
     let mut before = f64::INFINITY;
     for _ in 0..MOST_STEPS {
-        let pull = |sum: &mut Array2<f64>, rows: Range<usize>, phi: ArrayView2<f64>| {
+        let add_residuals = |sum: &mut Array2<f64>, rows: Range<usize>, phi: ArrayView2<f64>| {
             let mut left = -phi.dot(&mean.t());
             for (n, mut left) in rows.zip(left.outer_iter_mut()) {
                 left += &targets(problem, n, apart.is_some());
@@ -318,8 +328,8 @@ fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
             }
             *sum += &left.t().dot(&phi);
         };
-        let parts = phi.by_groups(problem, || Array2::zeros((outputs, m)), pull);
-        // Once interrupted the sums are incomplete.
+        let parts = phi.by_groups(problem, || Array2::zeros((outputs, m)), add_residuals);
+        // After an interrupt the sums are incomplete.
         if problem.training.interrupt.is_raised() {
             return;
         }
@@ -328,7 +338,7 @@ fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
         let mut step = left.reversed_axes();
         linalg::solve_lower(solution.lower.view(), step.view_mut());
         let length = step.iter().map(|v| v * v).sum::<f64>();
-        // From here on it is rounding.
+        // A step that is hardly shorter than the previous one is rounding.
         if !(length < SHORTER * SHORTER * before) {
             return;
         }
@@ -339,14 +349,14 @@ fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
     }
 }
 
-/// Inner targets of a row that is held, `[R]`: less their means, or with these.
+/// Returns the targets of a row in internal units, `[R]`, without or with their means. The row must be in memory.
 fn targets(problem: &ScaledProblem, row: usize, less_means: bool) -> Array1<f64> {
     let (training, outputs) = (problem.training, problem.training.outputs);
     let own = training.targets[row * outputs..(row + 1) * outputs].iter().zip(&training.units);
     own.map(|(t, units)| if less_means { *t } else { t + units.mean }).collect()
 }
 
-/// Shape of q(beta); `None` where the noise precision is a number.
+/// Returns the shape of q(beta), or `None` if the noise precision is not a distribution.
 fn noise_shape(rvm: &Rvm, training: &TrainingSet) -> Option<f64> {
     match (&rvm.inference, rvm.likelihood.as_dyn().noise()) {
         (Inference::Variational(scheme), NoiseModel::Learnt) if !training.known_noise => {
@@ -356,7 +366,8 @@ fn noise_shape(rvm: &Rvm, training: &TrainingSet) -> Option<f64> {
     }
 }
 
-/// The Gamma distributions whose means a variational model holds.
+/// Returns the Gamma distributions of the precisions of a variational model, whose means are the precisions of the
+/// model.
 pub(crate) fn precisions(rvm: &Rvm, training: &TrainingSet, model: &Model) -> Option<PrecisionPosterior> {
     let Inference::Variational(scheme) = &rvm.inference else { return None };
     let shape = scheme.hyperpriors.a + 0.5;
@@ -379,10 +390,10 @@ mod tests {
     use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
-    /// Both ways lead to the same means, with the bias in the model (freely, or held tightly) and without, of one output and
-    /// of two, where those of the sums are far off.
+    /// Refinement steps lead to the means of QR where means from the sums are less accurate. The cases have one or two
+    /// outputs, and no bias, or a bias of small or large precision.
     #[test]
-    fn steps_lead_to_the_means_of_qr() {
+    fn refinement_steps_lead_to_the_means_of_qr() {
         let x = Array2::from_shape_fn((3000, 1), |(i, _)| (0.618_033_988_75 * i as f64).fract());
         let t = Array2::from_shape_fn((3000, 2), |(i, k)| {
             (3.0 * x[[i, 0]] + k as f64).sin() + 40.0 + 0.01 * (0.754_877_666_25 * i as f64).fract()
@@ -410,7 +421,7 @@ mod tests {
                 let pairs = fitted(&problem, other).into_iter().zip(fitted(&problem, &expected));
                 pairs.fold(0.0f64, |worst, (a, b)| worst.max((a - b).abs()))
             };
-            // In standard deviations of a target; it is 40 of its own from 0.
+            // In standard deviations of the target. The mean of the targets is 40 in their own units.
             assert!(off(&stepped) < 1e-9, "{of_bias:?}: {:e}", off(&stepped));
             assert!(off(&solved) > 3.0 * off(&stepped), "{of_bias:?}: {:e} was no test", off(&solved));
         }

@@ -1,69 +1,73 @@
-//! Newton's method to the mode of the weights, (M13) and (M28): one loop for one output and for several, on all rows and on samples.
+//! Newton's method for the mode of the weights, (M13) and (M28), for one output and for several.
 //!
-//! A factor of the Hessian serves for more than one step. At the place where it was made it gives Newton's step; elsewhere
-//! that is found by conjugate gradients, which it preconditions.
+//! A factor of the Hessian serves for more than one step. At the weights where it was computed it gives Newton's step.
+//! Elsewhere the step is found by conjugate gradients with this factor as preconditioner.
 
 use ndarray::Array2;
 
 use crate::error::Result;
 use crate::linalg::Cholesky;
 
-/// Steps at most; from zero it takes about ten. Halvings of one at most: the first step towards counts of 1e14 is that long, and
-/// those of 1e18 take 60.
+/// Largest number of steps. From zero the mode takes about ten.
 const MAX_STEPS: usize = 100;
+/// Largest number of times that a step is halved. For large counts the first step is far too long: 1e18 needs 60
+/// halvings.
 const MAX_HALVINGS: usize = 80;
-/// What is left to gain before the last step, and rounding, relative to the objective.
+/// Remaining gain, relative to the objective, from which the next step is the last.
 const DECREMENT: f64 = 1e-11;
+/// Rounding of the objective, relative to it.
 const ROUNDING: f64 = 1e-14;
-/// Residuals at which conjugate gradients stop, in the norm of the preconditioner: on the way to a mode, and at the last
-/// step.
+/// Relative residual at which conjugate gradients stop, in the norm of the preconditioner.
 const RESIDUAL: f64 = 1e-3;
+/// Relative residual for the last step.
 const LAST_RESIDUAL: f64 = 1e-4;
-/// Products at most, and those from which a new factor is worth its making.
+/// Largest number of products with the Hessian in one step.
 const MAX_PRODUCTS: usize = 200;
+/// Number of products in one step above which a new factor is computed.
 const MANY_PRODUCTS: usize = 12;
 
-/// A log-likelihood and a log prior of weights, [R, M]: a concave function.
+/// The sum of a log-likelihood and a log prior of weights, [R, M], which is a concave function.
 pub(crate) trait Objective {
-    /// What is known of the rows at some weights.
+    /// Quantities of the rows at given weights.
     type Rows;
-    /// The Hessian of minus the log-likelihood, or what it is made of.
+    /// The Hessian of the negative log-likelihood, or matrices from which it is computed.
     type Gram;
 
-    /// The objective at weights `w`, [R, M].
+    /// Returns the objective at weights `w`, [R, M].
     fn at(&self, w: Array2<f64>) -> Result<Iterate<Self::Rows>>;
-    /// Minus the Hessian of the objective times `d`, [R, M].
+    /// Returns the negative Hessian of the objective times `d`, [R, M].
     fn times(&self, iterate: &Iterate<Self::Rows>, d: &Array2<f64>) -> Result<Array2<f64>>;
-    /// The Hessian of minus the log-likelihood.
+    /// Returns the Hessian of the negative log-likelihood.
     fn gram(&self, iterate: &Iterate<Self::Rows>) -> Result<Self::Gram>;
-    /// Factor of minus the Hessian of the objective, [R M, R M].
+    /// Returns the factor of the negative Hessian of the objective, [R M, R M].
     fn factor(&self, gram: &Self::Gram) -> Result<Cholesky>;
-    /// Whether a new Hessian costs no more than a few products with it: then each step has its own.
+    /// Returns true if a new Hessian costs no more than a few products with it. Each step then has its own Hessian.
     fn is_cheap(&self) -> bool;
 }
 
-/// Weights, [R, M], and the objective there.
+/// Weights, [R, M], and the objective at them.
 #[derive(Debug)]
 pub(crate) struct Iterate<T> {
     pub w: Array2<f64>,
-    /// Log-likelihood and log prior.
+    /// Log-likelihood plus log prior, in nats.
     pub value: f64,
-    /// Slope of the objective, [R, M].
+    /// Gradient of the objective, [R, M].
     pub gradient: Array2<f64>,
     pub rows: T,
 }
 
-/// The mode, the Hessian there, and its factor.
+/// The mode, the Hessian at it, and its factor.
 pub(crate) struct Mode<O: Objective + ?Sized> {
     pub iterate: Iterate<O::Rows>,
     pub gram: O::Gram,
     pub factor: Cholesky,
 }
 
-/// The mode, from `start`; `near`: the Hessian somewhere near.
+/// Finds the mode from `start`. `near` is the Hessian at weights nearby, if it is known.
 ///
 /// # Errors
-/// Those of the objective; [`Singular`](crate::Error::Singular) if a Hessian has no factor.
+/// Returns the errors of the objective, among them [`Error::Singular`](crate::error::Error::Singular) if a Hessian
+/// cannot be factorised.
 pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: Option<O::Gram>) -> Result<Mode<O>> {
     let (mut iterate, mut fresh, mut last) = (start, near.is_none(), false);
     let mut gram = near.map_or_else(|| objective.gram(&iterate), Ok)?;
@@ -74,7 +78,7 @@ pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: O
             false => by_conjugate_gradients(objective, &iterate, &factor, residual),
         };
         let (mut step, products) = newton(RESIDUAL)?;
-        // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
+        // Half the Newton decrement is the remaining gain. If it is below rounding, one full step is the last.
         if 0.5 * (&iterate.gradient * &step).sum() <= DECREMENT * (1.0 + iterate.value.abs()) {
             (last, step) = (true, newton(LAST_RESIDUAL)?.0);
         }
@@ -93,7 +97,7 @@ pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: O
         factor = objective.factor(&gram)?;
     }
     if !objective.is_cheap() {
-        // With the factor of this very place the last digits cost next to nothing.
+        // With the factor at these weights another step, for the last digits, costs little.
         let polished = objective.at(&iterate.w + &precondition(&factor, &iterate.gradient))?;
         if polished.value >= iterate.value - ROUNDING * iterate.value.abs() {
             iterate = polished;
@@ -102,8 +106,8 @@ pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: O
     Ok(Mode { iterate, gram, factor })
 }
 
-/// Returns the place after a step, `[R, M]`, halved until the objective does not fall. The value of the `last` step tells no more
-/// than rounding.
+/// Returns the iterate after a step, `[R, M]`, which is halved until the objective does not fall. The `last` step is
+/// not halved, because it changes the objective by no more than rounding.
 fn ascend<O: Objective>(
     objective: &O,
     iterate: &Iterate<O::Rows>,
@@ -121,8 +125,8 @@ fn ascend<O: Objective>(
     Ok(None)
 }
 
-/// Returns inv(H) times the gradient, `[R, M]`, and the number of products with H that it took; `factor` is the Cholesky factor
-/// of an H nearby.
+/// Returns inv(H) times the gradient, `[R, M]`, and the number of products with H that it needed. `factor` is the
+/// Cholesky factor of H at weights nearby.
 fn by_conjugate_gradients<O: Objective>(
     objective: &O,
     iterate: &Iterate<O::Rows>,
@@ -152,7 +156,7 @@ fn by_conjugate_gradients<O: Objective>(
     Ok((step, products))
 }
 
-/// inv(H) g, [R, M], by the factor of H.
+/// Returns inv(H) g, [R, M], from the factor of H.
 fn precondition(factor: &Cholesky, g: &Array2<f64>) -> Array2<f64> {
     let mut z = g.to_shape((g.len(), 1)).expect("a vector").to_owned();
     factor.solve(z.view_mut());

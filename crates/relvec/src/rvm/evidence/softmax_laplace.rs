@@ -1,13 +1,12 @@
-//! Several classes at once: the posterior mode of the weights of all contrasts of the classes and the Laplace
-//! evidence there, (M28) to (M30).
+//! Laplace's approximation for several classes, (M28), (M29): the posterior mode of the weights of all contrasts, and
+//! the evidence.
 //!
-//! The curvature couples the contrasts. Newton's equations are solved by conjugate gradients, whose products are two
-//! sweeps over the rows; what preconditions them is the Hessian of an earlier place, where one is known. The Hessian
-//! itself is made once at the mode, for its determinant and the posterior, out of one symmetric product for each
-//! pair of classes.
+//! The Hessian couples the contrasts. Newton's equations are solved by conjugate gradients, whose products need two
+//! passes over Phi. The preconditioner is the Hessian at previous weights, if it is known. The Hessian at the mode is
+//! computed once, for its determinant and the posterior, from one symmetric product for each pair of classes.
 //!
-//! Where each class has precisions of its own, (M63), the K functions of the classes take the place of their contrasts:
-//! the prior no longer leaves out what the probabilities do not depend on.
+//! If each class has its own precisions, (M63), the K functions of the classes replace their contrasts. The prior then
+//! depends on the sum of the functions too, although the probabilities do not.
 
 use std::rc::Rc;
 
@@ -23,32 +22,36 @@ use crate::rvm::evidence::newton::{self, Iterate, Objective};
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
-/// Rows of a block of a pair's products.
+/// Number of rows in one block of the products of a pair.
 const BLOCK: usize = 256;
 
-/// Class probabilities of the rows, [N, K]; none of rows that are not held, of which they are made again.
+/// Class probabilities of the rows, [N, K]. Empty for rows that are read in blocks, whose probabilities are recomputed.
 type Probabilities = Array2<f64>;
 
-/// What an earlier model near the present one had.
+/// Products of a previous model near the present one.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct CachedProducts<'a> {
     /// Products of its pairs of classes.
     pairs: &'a [Array2<f64>],
-    /// Where the present columns stand in it, `[M]`.
+    /// Slots of the present columns in that model, `[M]`.
     slots: &'a [Option<usize>],
 }
 
-/// The rows, the columns of the model, and their precisions.
+/// The log-likelihood of several classes plus the log prior, as a function of the weights of a model.
 struct SoftmaxObjective<'a> {
     problem: &'a ScaledProblem<'a>,
     phi: Phi<'a>,
     contrasts: Contrasts,
     classes: usize,
-    /// Of each weight, [R, M]; infinite: it is 0.
+    /// Precision of each weight, [R, M]; infinite for weights that are 0.
     alpha: Array2<f64>,
 }
 
-/// The mode of the weights of several outputs at precisions `alpha`, `[M]`, each that of the weights of all outputs.
+/// Returns the posterior of the weights of several outputs at the mode for precisions `alpha`, `[M]`, which the outputs
+/// share. Newton's method starts from the weights of `warm`, or from zero.
+///
+/// # Errors
+/// Returns the errors of [`newton::mode`].
 pub(crate) fn mode(
     problem: &ScaledProblem,
     active: &[usize],
@@ -60,7 +63,11 @@ pub(crate) fn mode(
     solve(problem, active, alpha, Contrasts::new(outputs + 1), each, warm)
 }
 
-/// The mode of the weights of all classes at precisions of their own, [K, M]; infinite: the weight is not in the model.
+/// Returns the posterior of the weights of all classes at the mode for precisions `alpha` of each class, [K, M], which
+/// are infinite for weights that are not in the model.
+///
+/// # Errors
+/// Returns the errors of [`newton::mode`].
 pub(crate) fn mode_by_class(
     problem: &ScaledProblem,
     active: &[usize],
@@ -71,7 +78,8 @@ pub(crate) fn mode_by_class(
     solve(problem, active, &least, Contrasts::each(alpha.nrows()), alpha, Some(warm))
 }
 
-/// The mode at precisions `each`, [R, M], that `alpha`, `[M]`, stand for.
+/// Returns the posterior at the mode for precisions `each`, [R, M]. `alpha`, `[M]`, are the precisions that represent
+/// all outputs.
 fn solve(
     problem: &ScaledProblem,
     active: &[usize],
@@ -82,29 +90,33 @@ fn solve(
 ) -> Result<ActivePosterior> {
     let (outputs, m) = each.dim();
     let (phi, bytes) = laplace::phi(problem, active, warm);
-    // Where each column was in the last model.
+    // Slot of each column in the previous model.
     let slots: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
     let before = warm.map(|s| s.functions_for(&contrasts));
     let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (&before, slots[i]) {
         (Some(before), Some(p)) if each[[r, i]].is_finite() => before[[r, p]],
         _ => 0.0,
     });
-    let sweep = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
-    let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, slots: &slots });
-    let start = sweep.at(start)?;
-    let near = known.map(|known| sweep.pairs(&start, Some(known))).transpose()?;
-    let newton::Mode { iterate, gram: pairs, factor } = newton::mode(&sweep, start, near)?;
-    let sum_log_alpha: f64 = sweep.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
+    let objective = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
+    let cached = warm.and_then(|s| s.joint.as_ref()).map(|j| CachedProducts { pairs: &j.pairs, slots: &slots });
+    let start = objective.at(start)?;
+    let near = cached.map(|cached| objective.pairs(&start, Some(cached))).transpose()?;
+    let newton::Mode { iterate, gram: pairs, factor } = newton::mode(&objective, start, near)?;
+    let sum_log_alpha: f64 = objective.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
     let log_evidence = iterate.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
-    let kept = match sweep.phi {
-        Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
+    let kept = match objective.phi {
+        Phi::Kept(phi) if laplace::worth_storing(problem, bytes) => Some(phi),
         _ => None,
     };
     let mode = Mode { v: iterate.w, pairs, factor, log_evidence };
-    mode.solution(active, alpha, sweep.alpha, &sweep.contrasts, kept)
+    mode.solution(active, alpha, objective.alpha, &objective.contrasts, kept)
 }
 
-/// The mode with its columns in the order of `order`, with all that is known of it, without reading rows.
+/// Returns a posterior with its columns in another order, the slots of `solution` in `order`, without a pass over the
+/// rows.
+///
+/// # Errors
+/// Returns [`Error::Singular`](crate::error::Error::Singular) if the Hessian cannot be factorised.
 pub(crate) fn reordered(solution: &ActivePosterior, joint: &CoupledPosterior, order: &[usize]) -> Result<ActivePosterior> {
     let contrasts = solution.contrasts();
     let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
@@ -121,19 +133,20 @@ pub(crate) fn reordered(solution: &ActivePosterior, joint: &CoupledPosterior, or
     Mode { v, pairs, factor, log_evidence: solution.log_evidence }.solution(&active, &alpha, each, &contrasts, None)
 }
 
-/// A mode, and what is known there.
+/// A mode of the weights, with the Hessian at it.
 struct Mode {
-    /// The weights, [R, M].
+    /// Weights, [R, M].
     v: Array2<f64>,
-    /// Products of the pairs of classes.
+    /// Products of the pairs of classes, [M, M] each.
     pairs: Vec<Array2<f64>>,
-    /// Of the Hessian.
+    /// Factor of the Hessian, [R M, R M].
     factor: Cholesky,
     log_evidence: f64,
 }
 
 impl Mode {
-    /// The solution at precisions `each`, [R, M], that `alpha`, `[M]`, stand for.
+    /// Returns the posterior at precisions `each`, [R, M]. `alpha`, `[M]`, are the precisions that represent all
+    /// outputs.
     fn solution(
         self,
         active: &[usize],
@@ -146,7 +159,7 @@ impl Mode {
         let mut variance = variances(&self.factor.inverse(), (outputs, m));
         variance.zip_mut_with(&each, |v, a| *v = if a.is_finite() { *v } else { 0.0 });
         let total = variance.sum_axis(Axis(0)).to_vec();
-        // One output alone, at the mean of the curvature: what judges single basis functions.
+        // The factor of one output at the mean curvature, with which gains of single basis functions are predicted.
         let mut gram = Array2::zeros((m, m));
         self.pairs.iter().for_each(|pair| gram += pair);
         gram *= 2.0 / (contrasts.n_classes() - 1) as f64;
@@ -160,18 +173,21 @@ impl Mode {
 }
 
 impl SoftmaxObjective<'_> {
-    /// The precisions times `v`, [R, M], where these are finite.
+    /// Returns the precisions times `v`, [R, M], with 0 for infinite precisions.
     fn prior_times(&self, v: &Array2<f64>) -> Array2<f64> {
         Zip::from(&self.alpha).and(v).map_collect(|a, v| if a.is_finite() { a * v } else { 0.0 })
     }
 
-    /// Sets the slope, `[R, M]`, of weights that are not in the model to 0, where R is the number of outputs.
-    fn mask(&self, mut slope: Array2<f64>) -> Array2<f64> {
-        slope.zip_mut_with(&self.alpha, |s, a| *s = if a.is_finite() { *s } else { 0.0 });
-        slope
+    /// Sets the gradient, `[R, M]`, of weights that are not in the model to 0, where R is the number of outputs.
+    fn mask(&self, mut gradient: Array2<f64>) -> Array2<f64> {
+        gradient.zip_mut_with(&self.alpha, |g, a| *g = if a.is_finite() { *g } else { 0.0 });
+        gradient
     }
 
-    /// Calls `each` with sweeps over consecutive rows, all of them in the end; over rows that are held there is one.
+    /// Calls `each` with the objective of every block of rows, in order. Rows in memory are a single block.
+    ///
+    /// # Errors
+    /// Returns the errors of `each` and of [`ScaledProblem::for_each_part`].
     fn for_each_part(&self, mut each: impl FnMut(&SoftmaxObjective) -> Result<()>) -> Result<()> {
         let Some(columns) = self.phi.made_in_blocks() else { return each(self) };
         self.problem.for_each_part(|part| {
@@ -181,38 +197,41 @@ impl SoftmaxObjective<'_> {
         })
     }
 
-    /// Adds the log-likelihood of the rows, which are held, and its slope, [R, M]; returns the probabilities of the
-    /// classes there, [N, K].
+    /// Adds the log-likelihood of the rows, which must be in memory, and its gradient, [R, M]. Returns the class
+    /// probabilities, [N, K].
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
     fn add_rows(&self, v: &Array2<f64>, log_likelihood: &mut f64, gradient: &mut Array2<f64>) -> Result<Array2<f64>> {
         let (training, contrasts) = (self.problem.training, &self.contrasts);
-        // Those of the classes themselves: the rows need no contrasts.
+        // Weights of the functions of the classes, which the likelihood of a row depends on.
         let functions = contrasts.expand(v.view());
         let groups = self.phi.by_groups(
             self.problem,
             || (0.0, Array2::<f64>::zeros(functions.dim()), Vec::<f64>::new()),
-            |(log_likelihood, slope, y), rows, phi| {
+            |(log_likelihood, gradient, y), rows, phi| {
                 let mut f = Array2::zeros((rows.len(), functions.nrows()));
                 linalg::product_alone(false, phi, functions.t(), f.view_mut());
                 let c = &training.weights[rows.clone()];
-                let solver = ClassRows::at(&training.targets[rows], f);
-                *log_likelihood += solver.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
-                let mut r = solver.residual_of_classes();
+                let classes = ClassRows::at(&training.targets[rows], f);
+                *log_likelihood += classes.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
+                let mut r = classes.residual_of_classes();
                 r.outer_iter_mut().zip(c).for_each(|(mut r, c)| r *= *c);
-                linalg::product_alone(true, r.t(), phi, slope.view_mut());
-                y.extend(&solver.y);
+                linalg::product_alone(true, r.t(), phi, gradient.view_mut());
+                y.extend(&classes.y);
             },
         );
         training.interrupt.check()?;
         let mut y = Vec::new();
-        for (l, slope, part) in groups {
+        for (l, of_classes, y_of_group) in groups {
             *log_likelihood += l;
-            *gradient += &contrasts.reduce(slope.view());
-            y.extend(part);
+            *gradient += &contrasts.reduce(of_classes.view());
+            y.extend(y_of_group);
         }
         Ok(Array2::from_shape_vec((training.targets.len(), self.classes), y).expect("[N, K]"))
     }
 
-    /// The probabilities of the classes of the rows, which are held, [N, K].
+    /// Returns the class probabilities of the rows, [N, K], which must be in memory.
     fn probabilities<'y>(&self, iterate: &'y Iterate<Probabilities>) -> Result<CowArray<'y, f64, Ix2>> {
         if iterate.rows.nrows() == self.problem.training.targets.len() {
             return Ok(iterate.rows.view().into());
@@ -220,9 +239,9 @@ impl SoftmaxObjective<'_> {
         Ok(self.add_rows(&iterate.w, &mut 0.0, &mut Array2::zeros(iterate.w.dim()))?.into())
     }
 
-    /// Adds to `total`, `[R, M]`, the product of `d`, `[R, M]`, with the curvature of minus the log-likelihood of the rows, which
-    /// are held, at probabilities `y`, `[N, K]`.
-    fn add_curvature_times(&self, y: ArrayView2<f64>, d: &Array2<f64>, total: &mut Array2<f64>) -> Result<()> {
+    /// Adds to `total`, `[R, M]`, the product of the Hessian of the negative log-likelihood with `d`, `[R, M]`, at
+    /// class probabilities `y`, `[N, K]`. The rows must be in memory.
+    fn add_hessian_times(&self, y: ArrayView2<f64>, d: &Array2<f64>, total: &mut Array2<f64>) -> Result<()> {
         let (training, contrasts) = (self.problem.training, &self.contrasts);
         let functions = contrasts.expand(d.view());
         let groups = self.phi.by_groups(
@@ -244,13 +263,13 @@ impl SoftmaxObjective<'_> {
         Ok(())
     }
 
-    /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
-    /// same probabilities, is taken from there.
-    fn pairs(&self, iterate: &Iterate<Probabilities>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
+    /// Returns Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. Products of columns that `before` contains, at
+    /// nearly the same probabilities, are copied from it.
+    fn pairs(&self, iterate: &Iterate<Probabilities>, before: Option<CachedProducts>) -> Result<Vec<Array2<f64>>> {
         let m = self.phi.columns();
         let names: Vec<(usize, usize)> = self.contrasts.pairs().collect();
         let fresh: Vec<usize> = match before {
-            Some(known) => (0..m).filter(|i| known.slots[*i].is_none()).collect(),
+            Some(cached) => (0..m).filter(|i| cached.slots[*i].is_none()).collect(),
             None => vec![],
         };
         let height = if before.is_some() { fresh.len() } else { m };
@@ -259,12 +278,12 @@ impl SoftmaxObjective<'_> {
             let left = before.is_some().then_some(&fresh[..]);
             self.for_each_part(|part| part.add_pairs(part.probabilities(iterate)?.view(), &names, left, &mut made))?;
         }
-        let Some(known) = before else {
+        let Some(cached) = before else {
             made.par_iter_mut().for_each(linalg::mirror);
             return Ok(made);
         };
-        let kept: Vec<(usize, usize)> = known.slots.iter().enumerate().filter_map(|(i, old)| Some((i, (*old)?))).collect();
-        let all = made.par_iter().zip(known.pairs).map(|(made, old)| {
+        let kept: Vec<(usize, usize)> = cached.slots.iter().enumerate().filter_map(|(i, old)| Some((i, (*old)?))).collect();
+        let all = made.par_iter().zip(cached.pairs).map(|(made, old)| {
             let mut out = Array2::zeros((m, m));
             for (i, column) in &kept {
                 let (mut row, old) = (out.row_mut(*i), old.row(*column));
@@ -280,8 +299,11 @@ impl SoftmaxObjective<'_> {
         Ok(all.collect())
     }
 
-    /// Adds the products of pairs of classes over the rows, which are held, at probabilities `y`, `[N, K]`; of all M columns with
-    /// all, `[M, M]`, or of L `left` ones, `[L, M]`.
+    /// Adds the products of pairs of classes over the rows at class probabilities `y`, `[N, K]`. They are the products
+    /// of all M columns with all, `[M, M]`, or of the L columns `left` with all, `[L, M]`. The rows must be in memory.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
     fn add_pairs(
         &self,
         y: ArrayView2<f64>,
@@ -290,7 +312,8 @@ impl SoftmaxObjective<'_> {
         made: &mut [Array2<f64>],
     ) -> Result<()> {
         let problem = self.problem;
-        // The rows of one group after another, so that no more than one set of sums is alive; pairs side by side.
+        // Blocks of rows are processed one after another, so that there is one set of sums in memory. Pairs run in
+        // parallel.
         self.phi.for_each_block(problem, |rows, phi| {
             let some = left.is_some();
             let left = left.map_or_else(|| CowArray::from(phi), |left| phi.select(Axis(1), left).into());
@@ -317,16 +340,16 @@ impl SoftmaxObjective<'_> {
 
 impl Objective for SoftmaxObjective<'_> {
     type Rows = Probabilities;
-    /// The products of all pairs of classes.
+    /// Products of all pairs of classes.
     type Gram = Vec<Array2<f64>>;
 
     fn at(&self, v: Array2<f64>) -> Result<Iterate<Probabilities>> {
         let prior = self.prior_times(&v);
         let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Array2::zeros((0, self.classes)));
-        let held = self.phi.made_in_blocks().is_none();
+        let in_memory = self.phi.made_in_blocks().is_none();
         self.for_each_part(|part| {
             let own = part.add_rows(&v, &mut log_likelihood, &mut gradient)?;
-            if held {
+            if in_memory {
                 y = own;
             }
             Ok(())
@@ -337,7 +360,7 @@ impl Objective for SoftmaxObjective<'_> {
 
     fn times(&self, iterate: &Iterate<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
         let mut total = self.prior_times(d);
-        self.for_each_part(|part| part.add_curvature_times(part.probabilities(iterate)?.view(), d, &mut total))?;
+        self.for_each_part(|part| part.add_hessian_times(part.probabilities(iterate)?.view(), d, &mut total))?;
         Ok(self.mask(total))
     }
 
@@ -354,8 +377,8 @@ impl Objective for SoftmaxObjective<'_> {
     }
 }
 
-/// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs, at precisions `alpha`, [R, M]. A weight that
-/// is not in the model has the row of a unit matrix.
+/// Returns the Cholesky factor of the negative Hessian of the objective, [R M, R M], from the products of pairs and the
+/// precisions `alpha`, [R, M]. Weights that are not in the model have the rows of a unit matrix.
 fn hessian(contrasts: &Contrasts, alpha: &Array2<f64>, pairs: &[Array2<f64>]) -> Result<Cholesky> {
     let mut h = contrasts.curvature(pairs);
     let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
@@ -372,7 +395,7 @@ fn hessian(contrasts: &Contrasts, alpha: &Array2<f64>, pairs: &[Array2<f64>]) ->
     Cholesky::new(h, scale)
 }
 
-/// Variances of the weights, [R, M], from the inverse factor, [R M, R M].
+/// Returns the variances of the weights, [R, M], from the inverse factor, [R M, R M].
 fn variances(inverse: &Array2<f64>, shape: (usize, usize)) -> Array2<f64> {
     let mut all = Array1::<f64>::zeros(inverse.ncols());
     for (i, row) in inverse.outer_iter().enumerate() {
@@ -392,9 +415,10 @@ mod tests {
     use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
-    /// Columns change places without another look at the rows, whether classes share precisions or not.
+    /// A posterior with reordered columns, which needs no pass over the rows, equals the one that is solved in that
+    /// order, whether classes share precisions or not.
     #[test]
-    fn reordered_is_the_mode_of_the_columns_in_that_order() {
+    fn reordered_posterior_equals_the_solved_one() {
         let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
         let x = Array2::from_shape_fn((200, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]));
         let labels: Vec<usize> = (0..200).map(|i| (x[[i, 0]] + 2.0 * fraction(i, 0.569_840_290_998)) as usize / 2).collect();

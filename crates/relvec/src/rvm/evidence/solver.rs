@@ -39,7 +39,7 @@ impl<'p> EvidenceSolver<'p> {
 
     /// Returns the solver of a quadratic form that replaces the likelihood, with the same penalty per kernel.
     #[cfg(test)]
-    pub fn held(&self, quadratic: Rc<Quadratic<'p>>) -> EvidenceSolver<'p> {
+    pub fn with_form(&self, quadratic: Rc<Quadratic<'p>>) -> EvidenceSolver<'p> {
         EvidenceSolver { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
     }
 

@@ -1,8 +1,7 @@
-//! Sums over all rows of what a likelihood is at given weights: its value, its slope and its curvature, from
-//! one sweep over the columns of the model.
+//! Sums over all rows of the log-likelihood, its gradient and its Hessian at given weights, from one pass over Phi.
 //!
-//! Groups of rows are summed side by side, and then in the order of the rows: groups depend on sizes alone,
-//! so results do not depend on threads.
+//! Groups of rows are summed in parallel, and their sums are added in the order of the rows. The groups depend on sizes
+//! alone, so that results do not depend on the number of threads.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,40 +15,44 @@ use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
-/// Entries of a block (256 KB): it and its weighted copy stay in the cache of one thread.
+/// Number of entries of a block of Phi (256 KB). The block and its weighted copy fit into the cache of one thread.
 const BLOCK_ENTRIES: usize = 1 << 15;
+/// Least number of rows in a block.
 const LEAST_BLOCK: usize = 128;
-/// Groups at most, and rows that each has at least.
+/// Largest number of groups of rows.
 const GROUPS: usize = 16;
+/// Least number of rows in a group.
 const GROUP_ROWS: usize = 2048;
 
-/// Phi_A, [N, M]: kept, or made again in each sweep.
+/// Phi of the active columns, [N, M].
 pub(crate) enum Phi<'a> {
+    /// Stored in memory.
     Kept(Rc<Array2<f64>>),
+    /// Recomputed in each pass.
     Made { problem: &'a ScaledProblem<'a>, columns: Cow<'a, [usize]> },
 }
 
 /// Sums over the rows at given weights.
 #[derive(Debug, Clone)]
 pub(crate) struct LikelihoodSums {
-    /// sum c log p.
+    /// Log-likelihood, sum c log p.
     pub log_likelihood: f64,
-    /// sum c r^2.
+    /// Sum c r^2.
     pub squares: f64,
-    /// Phi'c r, `[M]`.
-    pub slope: Array1<f64>,
-    /// Lower triangle of Phi'c B Phi, [M, M]; empty unless asked for.
-    pub curvature: Array2<f64>,
-    /// c B of the rows, `[N]`; only where the slope is asked for without the curvature.
+    /// Gradient of the log-likelihood, Phi'c r, `[M]`.
+    pub gradient: Array1<f64>,
+    /// Lower triangle of the Hessian of the negative log-likelihood, Phi'c B Phi, [M, M]; empty unless requested.
+    pub hessian: Array2<f64>,
+    /// c B of the rows, `[N]`; empty unless the gradient is requested without the Hessian.
     pub row_curvature: Vec<f64>,
 }
 
-/// What a sweep is to sum.
+/// Highest derivative that a pass computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum DerivativeOrder {
     Value,
-    Slope,
-    Curvature,
+    Gradient,
+    Hessian,
 }
 
 impl LikelihoodSums {
@@ -57,13 +60,14 @@ impl LikelihoodSums {
     fn add(&mut self, other: &LikelihoodSums) {
         self.log_likelihood += other.log_likelihood;
         self.squares += other.squares;
-        self.slope += &other.slope;
-        self.curvature += &other.curvature;
+        self.gradient += &other.gradient;
+        self.hessian += &other.hessian;
         self.row_curvature.extend(&other.row_curvature);
     }
 }
 
 impl Phi<'_> {
+    /// Returns M, the number of active columns.
     pub fn columns(&self) -> usize {
         match self {
             Phi::Kept(phi) => phi.ncols(),
@@ -71,19 +75,20 @@ impl Phi<'_> {
         }
     }
 
-    /// The sums at weights `w`, `[M]`.
+    /// Returns the sums at weights `w`, `[M]`, up to the derivative `order`.
     ///
     /// # Errors
-    /// `Interrupted`: the sums are incomplete then; and those of [`ScaledProblem::for_each_part`].
-    pub fn slopes(&self, problem: &ScaledProblem, w: ArrayView1<f64>, want: DerivativeOrder) -> Result<LikelihoodSums> {
-        let Some(columns) = self.made_in_blocks() else { return self.slopes_of(problem, w, want) };
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop, and the errors of
+    /// [`ScaledProblem::for_each_part`].
+    pub fn sums(&self, problem: &ScaledProblem, w: ArrayView1<f64>, order: DerivativeOrder) -> Result<LikelihoodSums> {
+        let Some(columns) = self.made_in_blocks() else { return self.sums_in_memory(problem, w, order) };
         problem.sum_of_parts(
-            |part| Phi::Made { problem: part, columns: columns.into() }.slopes_of(part, w, want),
+            |part| Phi::Made { problem: part, columns: columns.into() }.sums_in_memory(part, w, order),
             |total, own| total.add(&own),
         )
     }
 
-    /// The columns, if they are made of rows that are not held.
+    /// Returns the active columns, if the rows are read in blocks.
     pub fn made_in_blocks(&self) -> Option<&[usize]> {
         match self {
             Phi::Made { problem, columns } if problem.training.blocks.is_some() => Some(columns),
@@ -91,59 +96,59 @@ impl Phi<'_> {
         }
     }
 
-    /// Returns the sums at weights `w`, `[M]`, over rows that are held.
-    fn slopes_of(&self, problem: &ScaledProblem, w: ArrayView1<f64>, want: DerivativeOrder) -> Result<LikelihoodSums> {
+    /// Returns the sums at weights `w`, `[M]`, over rows that are in memory.
+    fn sums_in_memory(&self, problem: &ScaledProblem, w: ArrayView1<f64>, order: DerivativeOrder) -> Result<LikelihoodSums> {
         let (training, m) = (problem.training, self.columns());
         let w = w.to_slice().expect("weights are consecutive numbers");
         let likelihood = training.rvm.likelihood.as_dyn();
-        let wide = if want == DerivativeOrder::Curvature { m } else { 0 };
-        let mut parts: Vec<LikelihoodSums> = self.by_groups(
+        let wide = if order == DerivativeOrder::Hessian { m } else { 0 };
+        let mut groups: Vec<LikelihoodSums> = self.by_groups(
             problem,
             || LikelihoodSums {
                 log_likelihood: 0.0,
                 squares: 0.0,
-                slope: Array1::zeros(m),
-                curvature: Array2::zeros((wide, wide)),
+                gradient: Array1::zeros(m),
+                hessian: Array2::zeros((wide, wide)),
                 row_curvature: vec![],
             },
             |sums, rows, phi| {
                 let c = &training.weights[rows.clone()];
                 let mut f = vec![0.0; rows.len()];
                 vector::run(RowSums { w, phi, out: &mut f });
-                let solver = likelihood.working(&training.targets[rows], &f);
-                sums.log_likelihood += solver.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
-                if want == DerivativeOrder::Value {
+                let working = likelihood.working(&training.targets[rows], &f);
+                sums.log_likelihood += working.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
+                if order == DerivativeOrder::Value {
                     return;
                 }
-                sums.squares += solver.residual.iter().zip(c).map(|(r, c)| c * r * r).sum::<f64>();
-                let r: Vec<f64> = solver.residual.iter().zip(c).map(|(r, c)| c * r).collect();
-                let slope = sums.slope.as_slice_mut().expect("a vector is contiguous");
-                vector::run(AddSums { w: &r, phi, out: slope });
-                if want == DerivativeOrder::Slope {
-                    sums.row_curvature.extend(solver.curvature.iter().zip(c).map(|(b, c)| b * c));
+                sums.squares += working.residual.iter().zip(c).map(|(r, c)| c * r * r).sum::<f64>();
+                let r: Vec<f64> = working.residual.iter().zip(c).map(|(r, c)| c * r).collect();
+                let gradient = sums.gradient.as_slice_mut().expect("a vector is contiguous");
+                vector::run(AddSums { w: &r, phi, out: gradient });
+                if order == DerivativeOrder::Gradient {
+                    sums.row_curvature.extend(working.curvature.iter().zip(c).map(|(b, c)| b * c));
                 } else {
                     let mut weighted = phi.to_owned();
-                    for ((mut row, b), c) in weighted.outer_iter_mut().zip(&solver.curvature).zip(c) {
+                    for ((mut row, b), c) in weighted.outer_iter_mut().zip(&working.curvature).zip(c) {
                         row *= (b * c).sqrt();
                     }
-                    linalg::add_gram(weighted.view(), sums.curvature.view_mut());
+                    linalg::add_gram(weighted.view(), sums.hessian.view_mut());
                 }
             },
         );
         training.interrupt.check()?;
-        let rest = parts.split_off(1);
-        let mut total = parts.pop().expect("at least one group");
-        rest.iter().for_each(|part| total.add(part));
+        let rest = groups.split_off(1);
+        let mut total = groups.pop().expect("at least one group");
+        rest.iter().for_each(|group| total.add(group));
         Ok(total)
     }
 
-    /// Phi'diag(b) Phi d, `[M]`, for `b`, `[N]`, of rows that are held, and `d`, `[M]`.
+    /// Returns Phi'diag(b) Phi d, `[M]`, for `b`, `[N]`, and `d`, `[M]`. The rows must be in memory.
     ///
     /// # Errors
-    /// `Interrupted`: the sums are incomplete then.
-    pub fn curvature_times(&self, problem: &ScaledProblem, b: &[f64], d: ArrayView1<f64>) -> Result<Array1<f64>> {
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
+    pub fn hessian_times(&self, problem: &ScaledProblem, b: &[f64], d: ArrayView1<f64>) -> Result<Array1<f64>> {
         let (d, m) = (d.to_slice().expect("weights are consecutive numbers"), self.columns());
-        let parts = self.by_groups(
+        let groups = self.by_groups(
             problem,
             || vec![0.0; m],
             |sums, rows, phi| {
@@ -154,10 +159,10 @@ impl Phi<'_> {
             },
         );
         problem.training.interrupt.check()?;
-        Ok(parts.into_iter().map(Array1::from_vec).reduce(|total, part| total + part).expect("at least one group"))
+        Ok(groups.into_iter().map(Array1::from_vec).reduce(|total, group| total + group).expect("at least one group"))
     }
 
-    /// Calls `each` with consecutive blocks of rows, `[B, M]`, in this thread. Once interrupted it passes over the rest.
+    /// Calls `each` with consecutive blocks of rows, `[B, M]`, in this thread. After an interrupt it skips the rest.
     pub fn for_each_block(&self, problem: &ScaledProblem, mut each: impl FnMut(Range<usize>, ArrayView2<f64>)) {
         let (n, m) = (problem.design.n_rows(), self.columns());
         match self {
@@ -176,8 +181,8 @@ impl Phi<'_> {
         }
     }
 
-    /// Returns the sums of groups of rows, in the order of the rows; `each` adds a block of rows, `[B, M]`. Once interrupted it
-    /// passes over the rest.
+    /// Returns the sums of groups of rows, in the order of the rows. `new` returns empty sums, and `each` adds a block
+    /// of rows, `[B, M]`, to them. After an interrupt it skips the rest.
     pub fn by_groups<T: Send>(
         &self,
         problem: &ScaledProblem,
@@ -188,7 +193,7 @@ impl Phi<'_> {
         let groups = (n / GROUP_ROWS).clamp(1, GROUPS);
         let size = n.div_ceil(groups).max(1);
         let step = (BLOCK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
-        // Plain borrows: what counts references stays in this thread.
+        // Borrowed here, because `Rc` cannot be shared with other threads.
         let kept = match self {
             Phi::Kept(phi) => Some(phi.view()),
             Phi::Made { .. } => None,
@@ -213,7 +218,7 @@ impl Phi<'_> {
                         fill(start, block.view_mut());
                         each(&mut sums, rows, block.view());
                     }
-                    (None, None) => unreachable!("what is not kept is made"),
+                    (None, None) => unreachable!("Phi is stored or recomputed"),
                 }
             }
             sums
@@ -225,7 +230,8 @@ impl Phi<'_> {
     }
 }
 
-/// Phi w' for weights [R, M] of R outputs, [N, R] by rows: each row whatever the others are.
+/// Returns Phi w', [N, R], row by row, for Phi, [N, M], and weights of R outputs, [R, M]. Each row of the result
+/// depends on the same row of Phi alone, in all digits.
 pub(crate) fn fitted(phi: ArrayView2<f64>, w: ArrayView2<f64>) -> Array1<f64> {
     let mut out = Array2::zeros((phi.nrows(), w.nrows()));
     out.axis_chunks_iter_mut(Axis(0), GROUP_ROWS).into_par_iter().zip(phi.axis_chunks_iter(Axis(0), GROUP_ROWS)).for_each(

@@ -1,4 +1,5 @@
-//! The inner problem of a set of candidates, and the way back to the user's units: columns of unit norm.
+//! The scaled problem of a set of candidates: columns of unit norm, targets in internal units, and the conversion to
+//! original units.
 
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
@@ -15,36 +16,42 @@ use crate::rvm::data::units::{NOISE_CAP, Units};
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
-/// Rows whose likelihood one thread works out at a time.
+/// Number of rows whose likelihood one thread computes at a time.
 const WORKING_ROWS: usize = 4096;
-/// From so many entries of Phi looks at the rows cost more than all else.
+/// Number of entries of Phi from which passes over the rows take most of the time of a fit.
 const MANY_ENTRIES: usize = 1_000_000;
 
-/// Whether G of so many candidates is worth keeping, and fits into memory.
+/// Returns true if G of `candidates` columns is computed and fits into memory.
 pub(crate) fn keeps_sums(training: &TrainingSet, candidates: usize) -> bool {
     sums_fit(training.rvm, (candidates + usize::from(training.rvm.bias)) as u64, training.memory_limit)
 }
 
-/// Whether Phi of so many candidates is so little that it is made once and kept.
-fn is_little(training: &TrainingSet, candidates: usize) -> bool {
+/// Returns true if Phi of `candidates` columns is so small that it is stored in memory.
+fn is_small(training: &TrainingSet, candidates: usize) -> bool {
     8 * (training.rows.nrows() * (candidates + usize::from(training.rvm.bias))) as u64 <= LITTLE
 }
 
-/// What the inference schemes work on.
+/// The scaled problem that the inference schemes solve.
 #[derive(Debug)]
 pub(crate) struct ScaledProblem<'a> {
     pub training: &'a TrainingSet<'a>,
+    /// Phi with columns of unit norm.
     pub design: Design,
-    /// The candidates (places in the table) behind the columns, the bias left out; ascending.
+    /// Candidates of the training set behind the columns, without the bias, ascending.
     pub candidates: Vec<usize>,
+    /// True if column 0 is the bias.
     pub has_bias: bool,
-    /// Bytes that the rows, Phi and G take, as far as they are kept.
+    /// Bytes that the rows, Phi and G take in memory.
     pub(crate) taken: u64,
 }
 
 impl<'a> ScaledProblem<'a> {
-    /// The problem of the listed candidates, ascending; and G, f, t't where the curvature is constant and
-    /// they fit into memory.
+    /// Returns the scaled problem of `candidates`, which must be ascending. It also returns G, f and t't, if the
+    /// Hessian is constant and they fit into memory.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`] if the fit must stop, and an error if the rows cannot be read or a column is too
+    /// large.
     pub fn new(training: &'a TrainingSet<'a>, candidates: Vec<usize>) -> Result<(ScaledProblem<'a>, Option<Sums>)> {
         if training.blocks.is_some() {
             return Ok((ScaledProblem::in_blocks(training, candidates)?, None));
@@ -55,11 +62,12 @@ impl<'a> ScaledProblem<'a> {
         let (rows, columns) = training.columns(&candidates);
         let keeps_sums = keeps_sums(training, candidates.len());
         let mut one_pass = None;
-        // A little Phi is made once and kept; its columns are scaled before anything is summed.
-        if keeps_sums && !is_little(training, candidates.len()) {
+        // A small Phi is stored, and its columns are scaled before the sums. For a large one a single pass sums the
+        // unscaled columns, and the sums are scaled.
+        if keeps_sums && !is_small(training, candidates.len()) {
             let mut design = Design::unscaled(rows.clone(), columns.clone(), rvm.bias, limit, training.interrupt.clone());
             let mut sums = training.sums(&design);
-            // Columns of zeros, or at the ends of the numbers, need a pass of their own for their norms.
+            // Columns that are zero, or whose squares overflow or underflow, need their own pass for the norms.
             if let Some(mut norms) = sums.norms() {
                 training.refuse_far_centres(&mut norms);
                 sums.divide(&norms);
@@ -83,7 +91,7 @@ impl<'a> ScaledProblem<'a> {
         Ok((ScaledProblem { training, design, candidates, has_bias: rvm.bias, taken }, sums))
     }
 
-    /// The problem of rows that are not held, after a pass for the norms of the columns.
+    /// Returns the scaled problem of rows that are read in blocks, after a pass for the norms of the columns.
     fn in_blocks(training: &'a TrainingSet<'a>, candidates: Vec<usize>) -> Result<ScaledProblem<'a>> {
         let (rows, columns) = training.columns(&candidates);
         let design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
@@ -99,11 +107,11 @@ impl<'a> ScaledProblem<'a> {
         Ok(problem)
     }
 
-    /// The problem of the listed candidates, of which `sums` (of the columns as they are) are known.
+    /// Returns the scaled problem of `candidates` and its sums, from known `sums` of the unscaled columns.
     pub fn of_sums(training: &'a TrainingSet<'a>, candidates: Vec<usize>, mut sums: Sums) -> (ScaledProblem<'a>, Sums) {
         let (rows, columns) = training.columns(&candidates);
         let mut design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
-        // A sum of squares says nothing of what it has lost at the ends of the numbers.
+        // A sum of squares that is not a normal number has lost its digits: such columns are excluded.
         let mut norms: Vec<f64> = sums.gram.diag().iter().map(|d| if d.is_normal() { d.sqrt() } else { 0.0 }).collect();
         training.refuse_far_centres(&mut norms);
         sums.divide(&norms);
@@ -111,38 +119,42 @@ impl<'a> ScaledProblem<'a> {
         (ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken }, sums)
     }
 
-    /// N, of rows that are held or not; 0 where only their sums are known.
+    /// Returns N, whether the rows are in memory or read in blocks, or 0 if only their sums are known.
     pub fn n_rows(&self) -> usize {
         self.training.height()
     }
 
-    /// Whether looks at the rows cost more than all else.
+    /// Returns true if passes over the rows take most of the time of a fit.
     pub fn has_many_entries(&self) -> bool {
         self.n_rows() * self.design.n_columns() >= MANY_ENTRIES
     }
 
-    /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.
+    /// Returns the row of the user's table (or the landmark, or the column of a given design matrix) behind a column
+    /// other than the bias.
     pub fn origin(&self, column: usize) -> usize {
         self.training.origin[self.candidates[column - usize::from(self.has_bias)]]
     }
 
-    /// The column of a candidate.
+    /// Returns the column of a candidate, if it is in this problem.
     pub fn column_of(&self, candidate: usize) -> Option<usize> {
         self.candidates.binary_search(&candidate).ok().map(|k| k + usize::from(self.has_bias))
     }
 
-    /// Bytes of the dense matrices of `columns` active columns, of the weights of all outputs.
+    /// Returns the number of bytes of the dense matrices of `columns` active columns, for the weights of all outputs.
     pub fn dense_bytes(&self, columns: u64) -> u64 {
         let weights = columns * self.training.outputs as u64;
         8 * DENSE * weights * weights
     }
 
-    /// Bytes that are left for the search.
+    /// Returns the number of bytes left for the search.
     pub fn room(&self) -> u64 {
         self.training.memory_limit.saturating_sub(self.taken)
     }
 
-    /// Checks that memory suffices for `bytes` of all columns that are re-estimated at once; the error names what is enough.
+    /// Checks that memory suffices for `bytes` of all columns that are re-estimated at once.
+    ///
+    /// # Errors
+    /// Returns [`Error::Memory`] with the limit that is enough for the whole fit.
     pub fn afford_at_once(&self, what: &str, bytes: u64) -> Result<()> {
         self.afford(what, bytes).map_err(|e| match e {
             Error::Memory { what, needed, limit } => Error::Memory { what, needed: needed.max(self.training.least), limit },
@@ -150,48 +162,54 @@ impl<'a> ScaledProblem<'a> {
         })
     }
 
-    /// An error, before anything is allocated, if `bytes` are more than the fit may take.
+    /// Checks that memory suffices for `bytes`, before they are allocated.
+    ///
+    /// # Errors
+    /// Returns [`Error::Memory`] if they exceed the memory limit.
     pub fn afford(&self, what: &str, bytes: u64) -> Result<()> {
         afford(what, self.taken + bytes, self.training.memory_limit)
     }
 
-    /// Derivatives of the log-likelihood at `f`, [N, R] by rows.
+    /// Returns the derivatives of the log-likelihood of each row at `f`, [N, R], row by row.
     pub fn working(&self, f: &Array1<f64>) -> Working {
         let likelihood = self.training.rvm.likelihood.as_dyn();
         let f = f.as_slice().expect("f is contiguous");
         let (targets, rows) = (&self.training.targets, self.design.n_rows());
-        // One number of each row, or one for each of several real outputs.
+        // Number of targets of a row: one, or one for each of several real outputs.
         let each = targets.len() / rows.max(1);
         if f.len() <= WORKING_ROWS * self.training.outputs {
-            let solver = likelihood.working(targets, f);
-            return Working { curvature: solver.curvature.into_iter().step_by(each.max(1)).collect(), ..solver };
+            let working = likelihood.working(targets, f);
+            return Working { curvature: working.curvature.into_iter().step_by(each.max(1)).collect(), ..working };
         }
-        let parts: Vec<Working> = targets
+        let blocks: Vec<Working> = targets
             .par_chunks(WORKING_ROWS * each)
             .zip(f.par_chunks(WORKING_ROWS * self.training.outputs))
             .map(|(t, f)| likelihood.working(t, f))
             .collect();
-        let all = |part: &dyn Fn(&Working) -> &Vec<f64>| parts.iter().flat_map(|p| part(p).iter().copied()).collect();
+        let all = |field: &dyn Fn(&Working) -> &Vec<f64>| blocks.iter().flat_map(|b| field(b).iter().copied()).collect();
         Working {
-            log_likelihood: all(&|p| &p.log_likelihood),
-            residual: all(&|p| &p.residual),
-            // It does not depend on the output.
-            curvature: parts.iter().flat_map(|p| p.curvature.iter().copied().step_by(each)).collect(),
-            third: all(&|p| &p.third),
+            log_likelihood: all(&|b| &b.log_likelihood),
+            residual: all(&|b| &b.residual),
+            // The curvature is the same for all outputs of a row.
+            curvature: blocks.iter().flat_map(|b| b.curvature.iter().copied().step_by(each)).collect(),
+            third: all(&|b| &b.third),
         }
     }
 
-    /// The one allowed question.
+    /// Returns true if the Hessian does not depend on the weights.
     pub fn constant_curvature(&self) -> bool {
         self.training.rvm.likelihood.as_dyn().constant_curvature()
     }
 
-    /// Of precisions in the user's units the active columns, inner precisions alpha (of several outputs by the typical precision of their noise), and the
-    /// inner noise precisions.
+    /// Returns the active columns, `[M]`, their precisions alpha, `[M]`, and the noise precisions, in internal units,
+    /// of hyperparameters in original units. For several outputs alpha refers to the typical noise precision.
+    ///
+    /// # Errors
+    /// Returns [`Error::Parameter`] if the hyperparameters do not fit the training set.
     pub fn inner(&self, at: &Hyperparameters) -> Result<(Vec<usize>, Vec<f64>, Vec<f64>)> {
         let bad = |name: &str, found: String, expected: String| Err(Error::Parameter { name: name.into(), found, expected });
         if at.alpha.len() != at.relevance.len() {
-            let expected = format!("{}, one per entry of relevance", at.relevance.len());
+            let expected = format!("{} values, one for each entry of relevance", at.relevance.len());
             return bad("alpha", format!("{} values", at.alpha.len()), expected);
         }
         let single = [("intercept_alpha", at.intercept_alpha), ("noise_variance", at.noise_variance)];
@@ -205,7 +223,7 @@ impl<'a> ScaledProblem<'a> {
         let (mut active, mut alpha) = (Vec::new(), Vec::new());
         if let Some(a) = at.intercept_alpha {
             if !self.has_bias {
-                return bad("intercept_alpha", a.to_string(), "none: the bias is switched off".into());
+                return bad("intercept_alpha", a.to_string(), "none, because the model has no bias".into());
             }
             active.push(0);
             alpha.push(a * self.alpha_in(0));
@@ -218,16 +236,19 @@ impl<'a> ScaledProblem<'a> {
                     alpha.push(a * self.alpha_in(j));
                 }
                 _ => {
-                    let expected =
-                        "rows (of positive weight) of the training table and in the dictionary, inputs all different".into();
-                    return bad("relevance", row.to_string(), expected);
+                    let expected = "rows of the training set that have a positive weight, are in the dictionary, \
+                                    have a basis function that is not zero, and differ in their inputs";
+                    return bad("relevance", row.to_string(), expected.into());
                 }
             }
         }
         let (units, noise) = (&self.training.units, &self.training.noise);
         let (ratios, outputs) = (&at.variance_ratios, noise.len());
         if ratios.len() != if outputs > 1 { outputs } else { 0 } {
-            let expected = format!("{outputs}, one for each output (none for only one)");
+            let expected = match outputs {
+                1 => "no values, because there is one output".into(),
+                _ => format!("{outputs} values, one for each output"),
+            };
             return bad("variance_ratios", format!("{} values", ratios.len()), expected);
         }
         if let Some(ratio) = ratios.iter().find(|r| !(r.is_finite() && **r > 0.0)) {
@@ -240,7 +261,8 @@ impl<'a> ScaledProblem<'a> {
                 (NoisePrecision::Fixed(beta), _) => *beta,
                 (NoisePrecision::Learned { .. }, Some(variance)) => units.scale * units.scale / (variance * ratio(k)),
                 (NoisePrecision::Learned { .. }, None) => {
-                    return bad("noise_variance", "none".into(), "a number: the noise is learnt, so its start is needed".into());
+                    let expected = "a number, because the noise variance is learned and needs an initial value";
+                    return bad("noise_variance", "none".into(), expected.into());
                 }
             });
         }
@@ -251,17 +273,17 @@ impl<'a> ScaledProblem<'a> {
         Ok((active, alpha, beta))
     }
 
-    /// Where the bias stands among the active columns, and the means of the targets as its weights.
+    /// Returns the slot of the bias among the active columns, and the means of the targets as its weights, `[R]`.
     pub fn mean_bias(&self, active: &[usize]) -> Option<(usize, Vec<f64>)> {
         active.iter().position(|j| *j == 0).filter(|_| self.has_bias).map(|p| (p, self.bias_means()))
     }
 
-    /// First precisions of columns: `alpha`, but for the bias one that lets it take up the mean of the
-    /// targets at once, however large, so that the others' way does not depend on it.
+    /// Returns the initial precisions of `columns`, `[M]`: `alpha`, and a lower one for the bias. With it the bias fits
+    /// the mean of the targets at once, however large, so that the other weights do not depend on that mean.
     pub fn first_precisions(&self, columns: &[usize], alpha: f64) -> Vec<f64> {
-        // A contrast of two classes at unit norm is their difference over sqrt(2).
+        // A contrast of two classes at unit norm is their difference divided by sqrt(2).
         let alpha = if self.training.rvm.likelihood.as_dyn().couples_classes() { 2.0 * alpha } else { alpha };
-        // Columns are of unit norm with rows of counts that have the mean exposure.
+        // For counts `alpha` refers to columns of unit norm at the mean exposure.
         let counts = self.training.rvm.likelihood.as_dyn().counts();
         let alpha = if counts { alpha * self.training.count / self.training.weight() } else { alpha };
         let mean = self.training.units.iter().map(|units| units.mean.powi(2)).fold(1.0, f64::max);
@@ -269,12 +291,12 @@ impl<'a> ScaledProblem<'a> {
         columns.iter().map(|j| if *j == 0 && self.has_bias { bias } else { alpha }).collect()
     }
 
-    /// The means of the targets as weights of the bias column.
+    /// Returns the means of the targets as weights of the bias column, `[R]`.
     fn bias_means(&self) -> Vec<f64> {
         self.training.units.iter().map(|units| units.mean * self.design.norms()[0]).collect()
     }
 
-    /// Log evidence (plus the log hyperprior of the noise) in the user's units.
+    /// Converts a log evidence (plus the log hyperprior of the noise) from internal to original units.
     pub fn log_evidence_out(&self, inner: f64) -> f64 {
         let c = self.training.rvm.inference.as_dyn().hyperpriors().c;
         let of_output = |(units, noise): (&Units, &NoisePrecision)| match units.scale {
@@ -284,20 +306,20 @@ impl<'a> ScaledProblem<'a> {
         inner + self.training.log_constant() - self.training.units.iter().zip(&self.training.noise).map(of_output).sum::<f64>()
     }
 
-    /// A lower bound on the log evidence in the user's units.
+    /// Converts a lower bound on the log evidence from internal to original units.
     pub fn bound_out(&self, inner: f64) -> f64 {
         inner + self.training.log_constant() - self.training.count * self.training.units[0].scale.ln()
     }
 
-    /// Noise standard deviation in the user's units, of several outputs the geometric mean of theirs; `None` without
-    /// noise.
+    /// Returns the noise standard deviation in original units, or the geometric mean over several outputs. Returns
+    /// `None` for likelihoods without noise.
     pub fn noise_std(&self, beta: &[f64]) -> Option<f64> {
         let noisy = self.training.rvm.likelihood.as_dyn().noise() != NoiseModel::None;
         let each: Vec<f64> = self.training.units.iter().zip(beta).map(|(units, beta)| units.scale / beta.sqrt()).collect();
         noisy.then(|| typical(&each))
     }
 
-    /// The quadratic form where the curvature is constant, from `sums` if they were worth keeping.
+    /// Returns the quadratic form of a likelihood with a constant Hessian, from `sums` if they were computed.
     pub fn constant_quadratic(&self, sums: Option<Sums>) -> Quadratic<'_> {
         let mean = self.has_bias.then(|| self.bias_means());
         if let Some(sums) = sums {
@@ -308,32 +330,36 @@ impl<'a> ScaledProblem<'a> {
         let ct: Vec<f64> = training.targets.iter().enumerate().map(|(i, t)| training.weights[i / outputs] * t).collect();
         let product = |k: usize| ct.iter().zip(&training.targets).skip(k).step_by(outputs).map(|(c, t)| c * t).sum();
         let tt = (0..outputs).map(product).collect();
-        let pull = ArrayView2::from_shape((training.weights.len(), outputs), &ct).expect("[N, K]");
-        Quadratic::on_demand(&self.design, training.weights.clone(), pull, tt, training.count, mean, &[])
+        let ct = ArrayView2::from_shape((training.weights.len(), outputs), &ct).expect("[N, R]");
+        Quadratic::on_demand(&self.design, training.weights.clone(), ct, tt, training.count, mean, &[])
     }
 
-    /// Whether a learnt noise precision has reached the cap of a perfect fit; a lower one is no sign of that.
+    /// Returns true if a learned noise precision has reached the cap for perfect fits. Lower caps do not count.
     pub fn noise_capped(&self, beta: &[f64]) -> bool {
         let of_perfect = |cap: f64, beta: f64| cap >= NOISE_CAP && beta >= 0.999 * cap;
-        let capped = |(noise, beta): (&NoisePrecision, &f64)| matches!(*noise, NoisePrecision::Learned { cap, .. } if of_perfect(cap, *beta));
+        let capped = |(noise, beta): (&NoisePrecision, &f64)| match *noise {
+            NoisePrecision::Learned { cap, .. } => of_perfect(cap, *beta),
+            NoisePrecision::Fixed(_) => false,
+        };
         self.training.noise.iter().zip(beta).any(capped)
     }
 
-    /// Columns that are not zero on every row.
+    /// Returns the columns that are not zero on every row, ascending.
     pub fn usable(&self) -> Vec<usize> {
         self.design.norms().iter().enumerate().filter(|(_, n)| **n > 0.0).map(|(j, _)| j).collect()
     }
 
-    /// alpha of a column: inner from outer is this times it, (M16); of several outputs that of the first.
+    /// Returns the factor that converts the precision alpha of a column from original to internal units, (M16). For
+    /// several outputs it is that of the first.
     pub fn alpha_in(&self, column: usize) -> f64 {
         let norm = self.design.norms()[column] / self.training.units[0].scale;
         1.0 / (norm * norm)
     }
 
-    /// Calls `each` with the problems of consecutive rows, all of them in the end; one in memory is one such problem.
+    /// Calls `each` with the problem of every block of rows, in order. Rows in memory are a single block.
     ///
     /// # Errors
-    /// As [`TrainingSet::for_each_part`].
+    /// Returns the errors of [`TrainingSet::for_each_part`].
     pub fn for_each_part(&self, mut each: impl FnMut(&ScaledProblem) -> Result<()>) -> Result<()> {
         if self.training.blocks.is_none() {
             return each(self);
@@ -341,10 +367,10 @@ impl<'a> ScaledProblem<'a> {
         self.training.for_each_part(|training| each(&self.of_rows(training)))
     }
 
-    /// What `of` makes of each of them, added up in their order.
+    /// Returns the sum of the results of `of` over all blocks of rows, added in their order by `add`.
     ///
     /// # Errors
-    /// As [`TrainingSet::for_each_part`]; and that there is none.
+    /// Returns the errors of [`TrainingSet::for_each_part`], and [`Error::Rows`] if there are no rows.
     pub fn sum_of_parts<T>(&self, of: impl Fn(&ScaledProblem) -> Result<T>, add: impl Fn(&mut T, T)) -> Result<T> {
         let mut total = None;
         self.for_each_part(|part| {
@@ -355,10 +381,10 @@ impl<'a> ScaledProblem<'a> {
             }
             Ok(())
         })?;
-        total.ok_or_else(|| Error::Rows("a pass over the rows found none".into()))
+        total.ok_or_else(|| Error::Rows("a pass over the rows found no rows".into()))
     }
 
-    /// The problem with these columns on the rows of a part.
+    /// Returns the problem with the same columns on a block of rows.
     fn of_rows<'t>(&self, training: &'t TrainingSet<'t>) -> ScaledProblem<'t> {
         let design = self.design.on_rows(training.rows.clone());
         ScaledProblem { training, design, candidates: self.candidates.clone(), has_bias: self.has_bias, taken: self.taken }
