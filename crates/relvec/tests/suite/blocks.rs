@@ -223,7 +223,7 @@ fn rows_that_change_between_passes() {
         for classes in [2, 3] {
             let cut = Cut { shrinks: Some(from), ..table(700, classes, 150) };
             let error = machine(&cut, 10).fit_blocks(&cut).unwrap_err();
-            assert_eq!(error.to_string(), "a pass over the rows found 699; there were 700 before");
+            assert_eq!(error.to_string(), "a pass over the rows found 699; the first pass found 700");
         }
     }
 }
@@ -270,8 +270,8 @@ fn blocks_that_are_bad_in_a_later_pass() {
     for (error, part) in [
         (with(&|cut| cut.x[[444, 0]] = f64::NAN), "row 444, column 0 is NaN"),
         (with(&|cut| cut.labels[333] = 5), "row 333 has label 5; labels of 2 classes are 0 to 1"),
-        (with(&|cut| cut.classes = 3), "a block of rows has 3 classes; there were 2 in the pass before"),
-        (with(&|cut| cut.x = Array2::zeros((700, 3))), "a block of rows has 3 columns; there were 2 in the pass before"),
+        (with(&|cut| cut.classes = 3), "a block of rows has 3 classes; there were 2 in the first pass"),
+        (with(&|cut| cut.x = Array2::zeros((700, 3))), "a block of rows has 3 columns; there were 2 in the first pass"),
         (with(&|cut| cut.weights = Some(Array1::from_elem(700, f64::INFINITY))), "sample weight of row 0 is inf"),
     ] {
         assert!(error.contains(part), "{error}");
@@ -330,8 +330,8 @@ fn blocks_that_do_not_go_together() {
     let rvm = machine(&table(700, 2, 100), 10);
     let x = |columns: usize| Array2::from_shape_fn((20, columns), |(i, j)| (i * (j + 1)) as f64);
     for (blocks, part) in [
-        (vec![(x(2), 2), (x(3), 2)], "expected 2 columns, as the rows before have, found 3"),
-        (vec![(x(2), 2), (x(2), 3)], "3 classes in a block, and 2 in those before it"),
+        (vec![(x(2), 2), (x(3), 2)], "expected 2 columns, as in the first block, found 3"),
+        (vec![(x(2), 2), (x(2), 3)], "a block has 3 classes; the blocks before it have 2"),
         (vec![(x(3), 2)], "landmarks: expected at least 1, of 3 features, found 10 of 2 features"),
     ] {
         let error = rvm.fit_blocks(&Odd(blocks)).unwrap_err().to_string();

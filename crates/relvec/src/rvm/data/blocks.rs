@@ -1,7 +1,7 @@
-//! Training sets of rows that come in blocks: each sum over the rows is a pass over the blocks, and nothing that is held
-//! grows with their number.
+//! Training sets of rows that are read in blocks. Each sum over the rows is one data pass over the blocks, and memory
+//! does not grow with the number of rows.
 //!
-//! A block is a training set in memory, and a problem of its own; sums over its rows are made as in any other.
+//! Each block becomes a training set in memory, whose sums are computed like those of any other training set.
 
 use std::sync::Arc;
 
@@ -22,11 +22,16 @@ use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Values;
 
-/// Copies of a block that are alive at a time, and numbers per row beside.
+/// Number of copies of a block that exist at the same time.
 const COPIES: usize = 3;
+/// Numbers per row and class beside the features.
 const VECTORS: usize = 12;
 
 impl<'a> TrainingSet<'a> {
+    /// Returns the training set of rows in `blocks`, after a first pass over them. The landmarks must be given.
+    ///
+    /// # Errors
+    /// Returns an error for landmarks that do not suit the features, and for too little memory.
     pub fn of_blocks(rvm: &'a Rvm, blocks: &'a dyn Blocks, survey: &FirstPass, interrupt: &Interrupt) -> Result<TrainingSet<'a>> {
         let Landmarks::Given(centres) = &rvm.landmarks else { unreachable!("checked before any row was read") };
         let d = survey.first.len();
@@ -75,10 +80,12 @@ impl<'a> TrainingSet<'a> {
         })
     }
 
-    /// Calls `each` with tables of consecutive rows, all of them in the end; one in memory is one such table.
+    /// Calls `each` with training sets of consecutive rows, which together contain all rows. Rows in memory are one
+    /// such training set.
     ///
     /// # Errors
-    /// The first one of `each`, or of the blocks; other rows than in the pass before.
+    /// Returns the first error of `each` or of the blocks, and an error if the rows differ from those of the first
+    /// pass.
     pub fn for_each_part(&self, mut each: impl FnMut(&TrainingSet) -> Result<()>) -> Result<()> {
         let Some(source) = self.blocks else { return each(self) };
         let mut n_rows = 0;
@@ -90,12 +97,12 @@ impl<'a> TrainingSet<'a> {
             each(&self.part(x, values, targets.checked_weights()?)?)
         })?;
         if n_rows != source.n_rows {
-            return Err(Error::Rows(format!("a pass over the rows found {n_rows}; there were {} before", source.n_rows)));
+            return Err(Error::Rows(format!("a pass over the rows found {n_rows}; the first pass found {}", source.n_rows)));
         }
         Ok(())
     }
 
-    /// Makes a table of one block of rows, `[B, D]`.
+    /// Returns the training set of one block of rows, `[B, D]`.
     fn part(&self, x: ArrayView2<f64>, values: Values, weights: Option<Vec<f64>>) -> Result<TrainingSet<'_>> {
         let weights = weights.unwrap_or_else(|| vec![1.0; x.nrows()]);
         Ok(TrainingSet {

@@ -1,18 +1,20 @@
-//! What may be kept in memory.
+//! Memory that matrices of a fit may use.
 
 use crate::rvm::settings::rvm::Rvm;
 
-/// Dense matrices of the active columns that a solve and the one before it hold.
+/// Number of dense matrices of the active columns that exist during a solve. The matrices of the previous solve are
+/// among them.
 pub(crate) const DENSE: u64 = 8;
-/// Bytes of a Phi that is little beside everything else.
+/// Largest size in bytes of a Phi that is stored in any case, because it is small beside everything else.
 pub(crate) const LITTLE: u64 = 1 << 24;
 
+/// Returns true if the Gram matrix of `columns` columns is constant and takes at most a quarter of `limit` bytes.
 pub(crate) fn sums_fit(rvm: &Rvm, columns: u64, limit: u64) -> bool {
     rvm.likelihood.as_dyn().constant_curvature() && 8 * columns * columns <= limit / 4
 }
 
-/// Bytes that re-estimating `columns` columns of `outputs` functions at once takes beside `rows` rows, under a limit: their
-/// dense matrices, and Phi and G as far as a problem keeps them.
+/// Returns the bytes that updating `columns` columns of `outputs` functions at once needs, in addition to the rows.
+/// They are the dense matrices, and Phi and G if the scaled problem stores them under `limit`.
 pub(crate) fn at_once(rvm: &Rvm, rows: u64, columns: u64, outputs: u64, limit: u64) -> u64 {
     let (phi, weights) = (8 * rows * columns, columns * outputs);
     let keeps_sums = sums_fit(rvm, columns, limit);

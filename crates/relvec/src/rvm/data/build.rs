@@ -1,7 +1,7 @@
-//! The training set of the user's rows, or of sums over rows.
+//! Construction of a training set from the user's rows, or from sums over rows.
 //!
-//! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
-//! unit variance, so that no result depends on units or on the order.
+//! Rows are sorted, equal rows are merged, and targets are scaled to unit variance. No result depends on units or on
+//! the order of the user's rows.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,6 +28,10 @@ use crate::targets::{Given, Targets, Values, check_present};
 
 impl<'a> TrainingSet<'a> {
     /// Validates rows `x`, `[N, D]`, and their targets, and brings them into canonical order and internal units.
+    ///
+    /// # Errors
+    /// Returns an error for values that are not finite, shapes that do not match, targets that do not suit the
+    /// likelihood, too few rows, and too little memory.
     pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<TrainingSet<'a>> {
         let n = x.nrows();
         let likelihood = rvm.likelihood.as_dyn();
@@ -59,7 +63,7 @@ impl<'a> TrainingSet<'a> {
         let size = Size { n, dim: canonical.rows.dim(), different: canonical.origin.len(), outputs };
         let (taken, least) = size.afford(rvm, bias_only, memory_limit)?;
         let rows = canonical.rows;
-        // Beside others a constant output is held only where the bias takes it up.
+        // If other outputs vary, the noise of a constant output is fixed only if a bias fits its value.
         let held = |same: bool| same && (rvm.bias || all_constant);
         let noise = units.iter().zip(&constant).map(|(units, same)| first_noise(rvm, units, held(*same), typical));
         let noise = noise.collect::<Result<_>>()?;
@@ -105,19 +109,24 @@ impl<'a> TrainingSet<'a> {
         })
     }
 
-    /// A table of which only sums over its rows are known; and the sums in the inner units.
+    /// Returns a training set of rows of which only sums are known, and these sums in internal units.
+    ///
+    /// # Errors
+    /// Returns an error for a likelihood other than Gaussian, for noise that is given twice, for fewer than 2 rows, and
+    /// for too little memory.
     pub fn of_statistics(rvm: &'a Rvm, statistics: &Statistics, interrupt: &Interrupt) -> Result<(TrainingSet<'a>, Sums)> {
         if rvm.likelihood.as_dyn().noise() == NoiseModel::None {
             return Err(Error::Parameter {
                 name: "likelihood".into(),
                 found: rvm.likelihood.name().into(),
-                expected: "gaussian: sums over rows say all of a table only where the curvature is constant".into(),
+                expected: "gaussian: with other likelihoods, sums over rows are not sufficient for a fit".into(),
             });
         }
         let typical = statistics.typical_noise();
         if typical.is_some() && rvm.likelihood.as_dyn().noise() != NoiseModel::Learnt {
             return Err(Error::Statistics(
-                "the noise of each row is known; leave the likelihood's own noise_variance out".into(),
+                "the statistics contain the noise variance of each row; do not set noise_variance of the likelihood as well"
+                    .into(),
             ));
         }
         if statistics.n_rows() < 2 {
@@ -166,12 +175,12 @@ impl<'a> TrainingSet<'a> {
     }
 }
 
-/// The rows and targets of a fit, found to be in order and put into one.
+/// Validated rows and targets of a fit, in canonical order.
 struct Checked {
     canonical: Canonical,
-    /// Numbers of each row: one, or one for each of several real outputs.
+    /// Number of target values per row: 1, or the number of real outputs.
     each: usize,
-    /// Rows of positive weight.
+    /// Number of rows of positive weight.
     used: usize,
 }
 
@@ -181,7 +190,7 @@ impl Checked {
         let y = checked_targets(rvm, x, targets)?;
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
         if let Some(given) = targets.given.as_ref().filter(|given| !rvm.likelihood.as_dyn().uses(given)) {
-            return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
+            return Err(Error::Targets(format!("{} per row is given, but it is only for {}", given.name(), given.serves())));
         }
         let known = targets.checked_given()?;
         let canonical = Canonical::new(x, &y, &weights, known.as_deref());
@@ -194,7 +203,7 @@ impl Checked {
     }
 }
 
-/// The targets as the likelihood takes them, [N, R] by rows.
+/// Returns the validated targets in the form that the likelihood uses, row by row, from rows `x`, `[N, D]`.
 fn checked_targets(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets) -> Result<Vec<f64>> {
     targets.check_rows(x)?;
     match rvm.basis {
@@ -217,7 +226,8 @@ fn checked_targets(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets) -> Result<V
     Ok(y)
 }
 
-/// Given centres as candidates: the different ones, the first given one behind each, and the one that each stands for.
+/// Returns given centres as candidates: the source of their distinct values, the number of the first given centre of
+/// each candidate, and the candidate of each given centre.
 fn given_centres(kernel: Kernel, centres: &Centres, features: usize) -> Result<(Source, Vec<usize>, Vec<Option<usize>>)> {
     let (centres, kept) = centres.distinct(features)?;
     let first = |k: usize| kept.iter().position(|c| *c == k).expect("each is kept once");
@@ -225,7 +235,7 @@ fn given_centres(kernel: Kernel, centres: &Centres, features: usize) -> Result<(
     Ok((Source::Centres { kernel, centres }, origin, kept.into_iter().map(Some).collect()))
 }
 
-/// An error where all rows are of one class.
+/// Returns an error if all rows are of one class.
 fn refuse_one_class(targets: &Targets, inner: &[f64]) -> Result<()> {
     if let Values::Classes { .. } = targets.values {
         let first = inner[0];
@@ -238,18 +248,19 @@ fn refuse_one_class(targets: &Targets, inner: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// What is known of each row beside its target.
+/// Given noise variances or exposures of the rows, in internal form.
 #[derive(Default)]
 struct Known {
     factors: Option<RowFactors>,
-    /// The geometric mean of noise variances.
+    /// Weighted geometric mean of the given noise variances.
     typical: Option<f64>,
     /// See [`TrainingSet::log_rate`].
     log_rate: f64,
 }
 
 impl Known {
-    /// From one number `given` for each row; counts over exposures become rates.
+    /// Converts `given`, one number per row. For exposures, the counts `inner` are divided by the factors and become
+    /// rates.
     fn of(rvm: &Rvm, targets: &Targets, given: Option<&[f64]>, inner: &mut [f64], weights: &[f64]) -> Result<Known> {
         match (given, &targets.given) {
             (Some(variances), Some(Given::Noise(_))) => {
@@ -270,7 +281,8 @@ impl Known {
     }
 }
 
-/// Makes targets, [N, R] by rows, those about their mean in standard deviations; the units of each output, and whether it is constant.
+/// Standardises the targets `inner`, [N, R] row by row, in place. Returns the scaling of each output, and whether it is
+/// constant.
 fn centred(rvm: &Rvm, inner: &mut [f64], each: usize, weights: &[f64]) -> Result<(Vec<Units>, Vec<bool>)> {
     let likelihood = rvm.likelihood.as_dyn();
     let (mut units, mut constant) = (vec![Units { scale: 1.0, mean: 0.0 }], vec![false]);
@@ -295,25 +307,28 @@ fn centred(rvm: &Rvm, inner: &mut [f64], each: usize, weights: &[f64]) -> Result
         }
     }
     if likelihood.counts() {
-        // Of all the same rate only that is to be learnt.
+        // If all rates are equal, only the bias is to be learned.
         constant = vec![inner.iter().all(|t| *t == inner[0])];
     }
     Ok((units, constant))
 }
 
-/// How large a table is.
+/// Sizes of a training set.
 struct Size {
-    /// The user's rows.
+    /// Number of the user's rows.
     n: usize,
-    /// Rows, equal ones merged, and features.
+    /// Number of rows after equal ones have been merged, and number of features.
     dim: (usize, usize),
-    /// Rows of different inputs.
+    /// Number of distinct inputs.
     different: usize,
     outputs: usize,
 }
 
 impl Size {
-    /// Bytes that the rows and blocks take, and bytes that are enough for a fit; an error if these are more than it may take.
+    /// Returns the bytes that the rows and blocks use, and the bytes that suffice for a fit.
+    ///
+    /// # Errors
+    /// Returns an error if the fit needs more than `memory_limit` bytes.
     fn afford(&self, rvm: &Rvm, bias_only: bool, memory_limit: u64) -> Result<(u64, u64)> {
         let Size { n, dim: (rows, d), different, outputs } = *self;
         let likelihood = rvm.likelihood.as_dyn();
@@ -325,13 +340,13 @@ impl Size {
         let scheme = rvm.inference.as_dyn();
         let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
         let p = if whole { most } else { PART };
-        // Of several outputs some of the vectors are as many.
+        // Numbers per row beside its features. Some of the vectors exist once per output.
         let vectors = 16 + 12 * outputs;
         let taken = |limit: u64| {
             let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
             8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64
         };
-        // Schemes that add columns end where there is no room for more; the others have all of them at once.
+        // Schemes that add columns stop adding when memory is exhausted. The others use all columns at once.
         let columns = (most + usize::from(rvm.bias)) as u64;
         let at_once = |limit: u64| match scheme.adds() || bias_only {
             true => 0,
@@ -340,10 +355,11 @@ impl Size {
         let least = memory::least(|limit| taken(limit) + at_once(limit));
         let mut what = "the rows, some vectors and two blocks of basis functions".to_string();
         if at_once(0) > 0 {
-            what += &format!(", and re-estimating {columns} of these at once");
+            what += &format!(", and updating {columns} basis functions at once");
         }
         let taken = taken(memory_limit);
-        // Columns that are zero on every row take nothing more: of those nobody knows yet.
+        // Columns that are zero on every row need no further memory, and their number is not known yet. So the error
+        // here depends on the rows and blocks only.
         afford(&what, if taken > memory_limit { least } else { taken }, memory_limit)?;
         Ok((taken, least))
     }

@@ -1,4 +1,4 @@
-//! The candidates of a training set: which they are, and their columns.
+//! The candidates of a training set: their selection, and their columns.
 
 use ndarray::{ArcArray2, Axis};
 
@@ -8,21 +8,21 @@ use crate::rvm::data::training_set::{Source, TrainingSet};
 use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use crate::rvm::settings::scheme::Hyperparameters;
 
-/// Least sum of squares of a column of a kernel that is 1 at its centre.
+/// Smallest sum of squares of a column whose kernel is 1 at its centre. A column below it has no row near its centre.
 const LEAST_SQUARE: f64 = 0.5;
 
 impl TrainingSet<'_> {
-    /// The candidates that precisions name; what is wrong with them is said where they are used.
+    /// Returns the candidates that `at` refers to. Rows that are no candidates are skipped; the caller reports them.
     pub fn candidates_of(&self, at: &Hyperparameters) -> Vec<usize> {
         at.relevance.iter().filter_map(|row| self.candidate_of.get(*row).copied().flatten()).collect()
     }
 
-    /// Whether that many candidates are all rows there are.
+    /// Returns true if candidates are rows, and if `candidates` is the number of all distinct rows.
     pub fn candidates_are_rows(&self, candidates: usize) -> bool {
         matches!(&self.source, Source::Rows { rows, .. } if rows.len() == candidates)
     }
 
-    /// Returns the rows, `[N, D]`, and the columns of the listed candidates that are made of them.
+    /// Returns the rows, `[N, D]`, and the definition of the columns of the listed candidates.
     pub fn columns(&self, candidates: &[usize]) -> (ArcArray2<f64>, Columns) {
         match &self.source {
             Source::Given if candidates.len() == self.origin.len() => (self.rows.clone(), Columns::Given),
@@ -38,7 +38,7 @@ impl TrainingSet<'_> {
         }
     }
 
-    /// The kernel, and the rows behind some candidates; `None` where those are no rows.
+    /// Returns the kernel and the rows of the listed candidates. Returns `None` if candidates are not rows.
     pub fn rows_of(&self, candidates: &[usize]) -> Option<(&Kernel, Vec<usize>)> {
         match &self.source {
             Source::Rows { kernel, rows, .. } => Some((kernel, candidates.iter().map(|k| rows[*k]).collect())),
@@ -46,8 +46,8 @@ impl TrainingSet<'_> {
         }
     }
 
-    /// Makes the norms of columns zero that no fit should use: those of given centres with no row near them,
-    /// whose weights would be unbounded and whose predictions would explode. A row has at least itself.
+    /// Sets the norms of columns to zero whose given centre has no row nearby, so that no fit uses them. Their weights
+    /// would be unbounded, and predictions near their centres would be huge. A row is always near itself.
     pub fn refuse_far_centres(&self, norms: &mut [f64]) {
         if let Source::Centres { kernel, .. } = &self.source
             && kernel.is_local()
@@ -57,7 +57,7 @@ impl TrainingSet<'_> {
         }
     }
 
-    /// `size` of `among` (places of candidates, ascending), spread as the landmarks of this fit are.
+    /// Returns `size` of the candidates `among` (ascending), chosen by the rule for the landmarks of this fit.
     pub fn choose(&self, among: &[usize], size: usize) -> Vec<usize> {
         let seed = self.rvm.seed;
         match &self.source {
@@ -71,14 +71,14 @@ impl TrainingSet<'_> {
         }
     }
 
-    /// Landmarks instead of all rows, where that is ours to choose.
+    /// Returns landmarks instead of the candidates `all`, if these are many distinct rows and the dictionary is `auto`.
     pub fn landmarks_instead(&self, all: &[usize]) -> Option<Vec<usize>> {
         let rule = matches!(self.rvm.dictionary, Dictionary::Rule(DictionaryRule::Auto)) && all.len() > AUTO_LANDMARKS;
         matches!(self.source, Source::Rows { .. }).then_some(())?;
         rule.then(|| self.choose(all, AUTO_LANDMARKS))
     }
 
-    /// Candidates that may enter the model, ascending places: all, or the landmarks.
+    /// Returns the candidates that may enter the model, ascending: all, or the landmarks.
     pub fn dictionary(&self) -> Vec<usize> {
         let all: Vec<usize> = (0..self.origin.len()).collect();
         match &self.source {
@@ -87,7 +87,7 @@ impl TrainingSet<'_> {
         }
     }
 
-    /// Their number, at most.
+    /// Returns the largest possible number of candidates that may enter the model.
     pub fn dictionary_size(&self) -> usize {
         match self.source {
             Source::Rows { .. } => self.rvm.dictionary.size(self.origin.len()),

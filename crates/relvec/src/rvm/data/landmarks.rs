@@ -1,4 +1,4 @@
-//! Which rows a dictionary smaller than the table is made of.
+//! Choice of landmarks: the rows that form a dictionary smaller than the training set.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::seq::index;
@@ -12,15 +12,16 @@ use crate::kernel::vector::{self, Sweep};
 use crate::linalg;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 
-/// Medoids are sought among this many rows (or twice the landmarks, if that is more).
+/// Largest number of rows among which medoids are sought. If twice the number of landmarks is larger, that many rows
+/// are used.
 const SAMPLE: usize = 20_000;
-/// Rounds of k-means; later ones move centres by almost nothing.
+/// Iterations of k-means. Later ones barely move the centres.
 const ROUNDS: usize = 10;
-/// Numbers that one thread compares at a time (256 KB).
+/// Number of distances that one thread computes at a time (256 KB).
 const CHUNK_NUMBERS: usize = 1 << 15;
 
 impl Landmarks {
-    /// `size` of the numbers below `count`, evenly at random, ascending.
+    /// Returns `size` of the numbers below `count`, drawn uniformly without replacement, ascending.
     pub(crate) fn any(count: usize, size: usize, seed: u64) -> Vec<usize> {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut chosen = index::sample(&mut random, count, size.min(count)).into_vec();
@@ -28,10 +29,10 @@ impl Landmarks {
         chosen
     }
 
-    /// The rows of `x`, [N, D], that a fit to them would take as its dictionary: all different, ascending.
-    /// Of equal rows the first. The kernel's parameters must be numbers.
+    /// Returns the rows of `x`, [N, D], that a fit to them would use as its dictionary, ascending. They are distinct,
+    /// and the first of equal rows is taken. The parameters of the kernel must be numbers.
     ///
-    /// For a sample of a table too large for memory: see [`Statistics`](crate::Statistics).
+    /// Use it on a sample of a table that is too large for memory, see [`Statistics`](crate::Statistics).
     ///
     /// ```
     /// use ndarray::array;
@@ -51,8 +52,8 @@ impl Landmarks {
         rows
     }
 
-    /// Returns indices into `rows` (different rows of `x`, `[N, D]`) of `size` landmarks, ascending; as good as they are once it
-    /// `is_late`.
+    /// Returns the indices of `size` landmarks in `rows` (distinct rows of `x`, `[N, D]`), ascending. The choice is not
+    /// refined further once `is_late` returns true.
     pub(crate) fn choose(
         &self,
         x: ArrayView2<f64>,
@@ -79,10 +80,11 @@ impl Landmarks {
     }
 }
 
-/// Returns the R listed rows of `x`, `[N, D]`, as the kernel's distance sees them, about their mean, none beyond 1: `[R, D]`.
+/// Returns the R listed rows of `x`, `[N, D]`, in a scale in which Euclidean distance is the distance of the kernel, up
+/// to a factor: `[R, D]`. Values are divided by the largest and centred.
 fn scaled(x: ArrayView2<f64>, rows: &[usize], kernel: &Kernel) -> Array2<f64> {
     let mut points = x.select(Axis(0), rows);
-    // The largest first, so that no mean and no square leaves the range.
+    // The division by the largest value comes first, so that means and squares stay in range.
     let largest = points.iter().fold(0.0f64, |l, v| l.max(v.abs()));
     points.mapv_inplace(|v| if largest > 0.0 { v / largest } else { 0.0 });
     if let Some(mean) = points.mean_axis(Axis(0)) {
@@ -97,7 +99,8 @@ fn scaled(x: ArrayView2<f64>, rows: &[usize], kernel: &Kernel) -> Array2<f64> {
     points
 }
 
-/// Returns `size` different rows of `points`, `[R, D]`, near the centres of k-means; the rows are in random order.
+/// Returns `size` distinct rows of `points`, `[R, D]`, near the centres of k-means. The rows of `points` must be in
+/// random order.
 fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn() -> bool) -> Vec<usize> {
     let mut centres = points.select(Axis(0), &seeds(points, size, random, is_late));
     for _ in 0..ROUNDS {
@@ -112,7 +115,7 @@ fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn 
             sum += &point;
             counts[*label] += 1.0;
         }
-        // A centre that nobody is near stays where it is.
+        // A centre that is nearest to no point does not move.
         for ((mut centre, sum), count) in centres.outer_iter_mut().zip(sums.outer_iter()).zip(counts) {
             if count > 0.0 {
                 centre.assign(&(&sum / count));
@@ -121,15 +124,15 @@ fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn 
     }
     let mut taken = vec![false; points.nrows()];
     nearest(centres.view(), points.view()).into_iter().for_each(|k| taken[k] = true);
-    // Two centres may be near one row: the rest is drawn from the others.
+    // One row may be nearest to two centres. The missing landmarks are taken from the other rows.
     let missing = size - taken.iter().filter(|t| **t).count();
     let others: Vec<usize> = (0..taken.len()).filter(|k| !taken[*k]).take(missing).collect();
     others.into_iter().for_each(|k| taken[k] = true);
     (0..taken.len()).filter(|k| taken[*k]).collect()
 }
 
-/// Returns the first centres of k-means, rows of `points`, `[R, D]`: each drawn with odds of its squared distance from those
-/// before it (k-means++), so that no clump of rows goes without.
+/// Returns the initial centres of k-means, rows of `points`, `[R, D]`. Each is drawn with probability proportional to
+/// its squared distance from the nearest centre so far (k-means++), so that each cluster of rows has one.
 fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn() -> bool) -> Vec<usize> {
     let features = points.t().as_standard_layout().into_owned();
     let mut far = vec![f64::INFINITY; points.nrows()];
@@ -137,7 +140,7 @@ fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn
     let mut out = vec![0];
     while out.len() < size {
         if is_late() {
-            // The points are in random order, and any will do.
+            // The points are in random order, so the first ones are a random sample.
             return (0..size).collect();
         }
         let last = points.row(out[out.len() - 1]);
@@ -148,21 +151,21 @@ fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn
             rest -= d;
             rest < 0.0
         });
-        // All at no distance (or one lost to rounding): any will do.
+        // If all distances are zero, or rounding exhausted the sum, any point serves.
         out.push(next.unwrap_or(out.len()));
     }
     out
 }
 
-/// Makes each number of `far` the squared distance to `last`, if that is less.
+/// Lowers each value of `far` to the squared distance from `last`, if that is smaller.
 struct Nearer<'a> {
-    /// Points with features outermost, [D, n].
+    /// Points, one feature per row, [D, n].
     features: &'a Array2<f64>,
-    /// `[D]`.
+    /// Latest centre, `[D]`.
     last: ArrayView1<'a, f64>,
-    /// Room for distances, `[n]`.
+    /// Buffer for distances, `[n]`.
     distance: &'a mut [f64],
-    /// `[n]`.
+    /// Squared distances from the nearest centre, `[n]`.
     far: &'a mut [f64],
 }
 
@@ -182,7 +185,8 @@ impl Sweep for Nearer<'_> {
     }
 }
 
-/// The place in `b`, [m, D], of the row nearest to each row of `a`, [n, D]; the first of equals.
+/// Returns the index of the row of `b`, [m, D], that is nearest to each row of `a`, [n, D]. Of equal rows it is the
+/// first.
 fn nearest(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Vec<usize> {
     let half: Vec<f64> = b.outer_iter().map(|r| 0.5 * r.dot(&r)).collect();
     let mut out = vec![0; a.nrows()];
@@ -199,7 +203,7 @@ fn nearest(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Vec<usize> {
     out
 }
 
-/// Takes `half` off `row`, and finds the largest.
+/// Subtracts `half` from `row`, and finds the largest value.
 struct Best<'a> {
     half: &'a [f64],
     row: &'a mut [f64],
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn landmarks_are_different_rows_and_as_many_as_asked() {
+    fn landmarks_are_distinct_ascending_and_of_the_requested_number() {
         let x = grid(1000);
         let rows: Vec<usize> = (0..1000).rev().collect();
         for landmarks in [Landmarks::Kmedoids, Landmarks::Uniform] {
@@ -252,9 +256,9 @@ mod tests {
         }
     }
 
-    /// Ten clumps, ten medoids: one in each, where a random choice leaves some out.
+    /// With ten clusters of rows, k-medoids chooses landmarks in each of them, and a random choice misses some.
     #[test]
-    fn medoids_cover_what_there_is() {
+    fn medoids_cover_all_clusters() {
         let x = Array2::from_shape_fn((500, 1), |(i, _)| (i % 10) as f64 * 100.0 + (i / 10) as f64 * 0.01);
         let rows: Vec<usize> = (0..500).collect();
         let kernel = Kernel::from(Rbf::default());
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_the_ordinary() {
+    fn medoids_are_found_for_tiny_and_huge_inputs() {
         for unit in [1e-300, 1.0, 1e150] {
             let x = grid(600).mapv(|v| v * unit);
             let rows: Vec<usize> = (0..600).collect();
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_settings() {
+    fn landmark_names_agree_with_their_json_names() {
         for name in Landmarks::NAMES {
             let json = format!("\"{name}\"");
             assert_eq!(serde_json::from_str::<Landmarks>(&json).unwrap(), Landmarks::from_name(name).unwrap());
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn rules() {
+    fn dictionary_sizes_follow_the_rule_and_bad_sizes_are_rejected() {
         let size = |text: &str, rows: usize| text.parse::<Dictionary>().map(|d| d.size(rows));
         assert_eq!(size("auto", 10_000), Ok(10_000));
         assert_eq!(size("auto", 10_001), Ok(1000));

@@ -1,35 +1,36 @@
 //! The noise precision.
 //!
-//! Everything is in relative precisions a = alpha / beta, so that a change of the noise touches no
-//! factor; where the noise is learnt it is profiled out in closed form, (M7) and (M8).
+//! All formulas use relative precisions a = alpha / beta, so that a change of the noise precision changes no Cholesky
+//! factor. A noise precision that is learned is profiled out in closed form, (M7) and (M8).
 
 use std::f64::consts::PI;
 
-/// The least relative precision of a weight on a unit column. Sums over millions of rows round G by up to
-/// 1e-13 in norm: a weight so free could fit that rounding, and the energy would be anything. The bias is
-/// exempt: it takes up the mean of the targets, however large, and no other column is like it.
+/// Smallest relative precision of the weight of a unit-norm column. Sums over millions of rows round G by up to 1e-13
+/// in norm. A weight with a lower precision could fit that rounding error, and E would have no correct digits. The bias
+/// is exempt, because it fits the mean of the targets, however large, and no other column resembles it.
 pub(crate) const LEAST_PRECISION: f64 = 1e-12;
 
-/// The noise precision beta: held, or learnt within a cap and a Gamma(c, d) hyperprior.
+/// The noise precision beta: fixed, or learned up to a cap with a Gamma(c, d) hyperprior.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NoisePrecision {
-    /// Held at this precision; 1 for likelihoods without noise.
+    /// Fixed at this value. It is 1 for likelihoods without noise.
     Fixed(f64),
-    /// At its best for given relative precisions, at most `cap`.
+    /// Optimal for the given relative precisions, and at most `cap`.
     Learned { cap: f64, c: f64, d: f64 },
 }
 
-/// How the evidence depends on one basis function at the present noise.
+/// Response of the noise precision to a change of one basis function, on which the gain of that change depends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoiseProfile {
-    /// The noise precision follows: beta = count / (E + extra).
+    /// The noise precision is profiled out: beta = count / (E + extra).
     Moving { count: f64, extra: f64 },
-    /// It stays. `copies`: weights that share a precision, one for each output; 1 but with several classes.
+    /// The noise precision is fixed. `copies` is the number of weights that share a precision: one per contrast for
+    /// several classes, otherwise 1.
     Held { beta: f64, copies: f64 },
 }
 
 impl NoisePrecision {
-    /// This noise without its hyperprior.
+    /// Returns this noise precision without its hyperprior.
     pub fn without_hyperprior(&self) -> NoisePrecision {
         match *self {
             NoisePrecision::Fixed(beta) => NoisePrecision::Fixed(beta),
@@ -37,7 +38,7 @@ impl NoisePrecision {
         }
     }
 
-    /// A learnt precision no higher than `most`.
+    /// Returns this noise precision with a cap of at most `most`, if it is learned.
     pub fn capped(&self, most: f64) -> NoisePrecision {
         match *self {
             NoisePrecision::Fixed(beta) => NoisePrecision::Fixed(beta),
@@ -45,7 +46,7 @@ impl NoisePrecision {
         }
     }
 
-    /// The best precision at energy E, see (M7).
+    /// Returns the optimal precision for the penalised residual sum of squares E (`energy`), (M7).
     pub fn precision(&self, energy: f64, count: f64) -> f64 {
         match *self {
             NoisePrecision::Fixed(beta) => beta,
@@ -53,7 +54,7 @@ impl NoisePrecision {
         }
     }
 
-    /// How single basis functions are to be judged at energy E.
+    /// Returns the profile by which gains of single basis functions are computed, at E (`energy`).
     pub fn profile(&self, energy: f64, count: f64, copies: f64) -> NoiseProfile {
         match *self {
             NoisePrecision::Fixed(beta) => NoiseProfile::Held { beta, copies },
@@ -64,7 +65,7 @@ impl NoisePrecision {
         }
     }
 
-    /// Log evidence (M3) at precision `beta`, plus the log hyperprior of the noise.
+    /// Returns the log evidence (M3) at noise precision `beta`, plus the log hyperprior of the noise.
     pub fn log_evidence(&self, beta: f64, energy: f64, count: f64, log_det: f64, sum_log_a: f64) -> f64 {
         let prior = match *self {
             NoisePrecision::Learned { c, d, .. } => c * beta.ln() - d * beta,
@@ -73,12 +74,13 @@ impl NoisePrecision {
         prior - 0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + log_det - sum_log_a + beta * energy)
     }
 
+    /// Returns true if the noise precision is learned.
     pub fn is_learnt(&self) -> bool {
         matches!(self, NoisePrecision::Learned { .. })
     }
 }
 
-/// Geometric mean; of one number that itself.
+/// Returns the geometric mean of noise precisions.
 pub(crate) fn typical(beta: &[f64]) -> f64 {
     match *beta {
         [beta] => beta,

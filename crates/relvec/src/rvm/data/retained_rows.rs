@@ -1,4 +1,4 @@
-//! Training rows that go into the model, for a variance that does not shrink away from them.
+//! Training rows that are stored in the model for the healed variance, which does not shrink far from the data.
 
 use ndarray::Axis;
 
@@ -12,27 +12,30 @@ use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::schemes::Variational;
 
-/// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
+/// Most rows that are stored if `keep_rows` is not given. A prediction evaluates the kernel at each of them.
 const MOST_ROWS: usize = 2000;
 
 impl Rvm {
-    /// The variance of predictions of a model, where its rows are in memory.
+    /// Returns the kind of predictive variance of a model whose rows are in memory.
     fn variance_of(&self, training: &TrainingSet, model: &Model) -> Variance {
         let learned = matches!(self.likelihood, Likelihood::Gaussian(_)) && !training.known_noise;
-        // Sums that grow know nothing of the residuals of new rows.
+        // A model with statistics may be extended by rows whose residuals are unknown.
         let possible = learned && self.basis == Basis::Kernel && model.process.is_none() && !self.keep_statistics;
         let certain = training.repairs.constant_target || self.inference.name() == Variational::NAME;
         self.variance.unwrap_or(if possible && !certain { Variance::Healed } else { Variance::Posterior })
     }
 
-    /// The model with the rows that it is to keep, out of those of some folds (`None`: of all).
+    /// Returns the model with its retained rows, chosen from the rows of `among` (`None`: from all rows).
+    ///
+    /// # Errors
+    /// Returns an error if rows are to be retained and the noise variance of each row is given.
     pub(crate) fn with_kept_rows(&self, training: &TrainingSet, model: Model, among: Option<&Fold>) -> Result<Model> {
         let noises = model.output_noise_variances();
         let variance = self.variance_of(training, &model);
         if noises.is_empty() || !(self.keeps_rows() || variance == Variance::Healed) {
             return Ok(model);
         }
-        let expected = "posterior, and no rows to keep: the noise is given row by row";
+        let expected = "posterior, and no keep_rows: the noise variance is given for each row";
         require(!training.known_noise, || "variance".into(), variance.name(), expected)?;
         let whole = || training.weights.iter().copied().enumerate().collect();
         let all: Fold = among.map_or_else(whole, Fold::clone);
@@ -46,7 +49,7 @@ impl Rvm {
         let outputs = training.outputs;
         let target = |n: usize, k: usize| targets[n * outputs + k];
         let total: f64 = all.iter().map(|(_, weight)| weight).sum();
-        // Each row of a sample stands for others as well.
+        // The weights of a sample are scaled up to the weight of all rows.
         let share = total / some.iter().map(|(_, weight)| weight).sum::<f64>();
         let rows = training.rows.select(Axis(0), &some.iter().map(|(n, _)| *n).collect::<Vec<usize>>());
         let fitted = model.predict_output_means(rows.view())?;

@@ -1,7 +1,7 @@
-//! The user's table as every regime sees it.
+//! The training set: rows, targets, weights and candidates of one fit, in canonical order and internal units.
 //!
-//! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
-//! unit variance, so that no result depends on units or on the order.
+//! Rows are sorted, equal rows are merged, and targets are scaled to unit variance. No result depends on units or on
+//! the order of the user's rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -25,77 +25,79 @@ use crate::sums::Sums;
 #[derive(Debug)]
 pub(crate) struct TrainingSet<'a> {
     pub rvm: &'a Rvm,
-    /// [N, D]; no rows where only their sums are known.
+    /// Rows in canonical order, [N, D]. Empty if they are read in blocks or if only their sums are known.
     pub rows: ArcArray2<f64>,
-    /// Where the rows come from if they are not held; those above, targets and weights are empty then.
+    /// Source of rows that are read in blocks. `rows`, `targets` and `weights` are then empty.
     pub blocks: Option<RowBlocks<'a>>,
-    /// Targets in the inner units, `[N]`; of several real outputs [N, R] by rows.
+    /// Targets in internal units, `[N]`. For several real outputs [N, R], row by row.
     pub targets: Vec<f64>,
-    /// R, the number of functions that a target depends on: contrasts of classes, or real outputs.
+    /// R, the number of functions that a target depends on: class contrasts or real outputs.
     pub outputs: usize,
-    /// What multiplies the log-likelihoods, `[N]`: sample weights, times the factors of rows if there are any.
+    /// Multipliers of the log-likelihoods, `[N]`: sample weights times row factors.
     pub weights: Vec<f64>,
-    /// The user's rows behind each row; empty for a table of a part of the rows.
+    /// User's rows that were merged into each row. Empty for a training set of some of the rows.
     pub copies: Arc<Copies>,
-    /// Those, if they are not all 1.
+    /// Row factors (M48), if they are not all 1.
     pub factors: Option<RowFactors>,
-    /// The least of them, and 1.
+    /// Smallest row factor, at most 1.
     pub(crate) least_factor: f64,
-    /// N, or the sum of the sample weights.
+    /// Sum of the sample weights, N without weights.
     pub count: f64,
-    /// For counts over exposures, with a bias: the log of a rate of one count for the mean exposure, in the user's unit,
-    /// which inner function values are relative to; else 0.
+    /// For counts over exposures with a bias: log rate of one count per mean exposure, in the user's unit. Internal
+    /// function values are relative to it. Otherwise 0.
     pub log_rate: f64,
-    /// Whether the noise of each row is known.
+    /// True if the noise variance of each row is given.
     pub known_noise: bool,
-    /// Of each real output; else one for all.
+    /// Scaling of the targets, one entry per real output. One entry for classes and counts.
     pub units: Vec<Units>,
-    /// The noise at the start, of each real output; else one for all.
+    /// Noise precision at the start, one entry per real output. One entry for classes and counts.
     pub noise: Vec<NoisePrecision>,
     pub repairs: Repairs,
-    /// Whether the bias alone is to be fitted: the target is constant.
+    /// True if only the bias is fitted, because the target is constant.
     pub bias_only: bool,
-    /// Rows of the user's table.
+    /// Number of the user's rows.
     pub n_rows: usize,
-    /// The user's row (column of a given design matrix, given landmark) behind each candidate.
+    /// User's row of each candidate. For given design matrices its column, for given landmarks its number.
     pub origin: Vec<usize>,
-    /// The candidate that each of the user's rows stands for; `None` for rows of weight 0.
+    /// Candidate of each of the user's rows. `None` for rows of weight 0.
     pub candidate_of: Vec<Option<usize>>,
     pub(crate) source: Source,
-    /// The dense process that the kernel was learnt from, if it was: that of all rows, also where these are some of them.
+    /// Dense Gaussian process by which the kernel was learned. A training set of some rows keeps the process of all
+    /// rows.
     pub learned: Option<Learned>,
-    /// Bytes that the fit may take, and that the rows and blocks take.
+    /// Bytes that the fit may use.
     pub memory_limit: u64,
+    /// Bytes that the rows and the blocks of columns use.
     pub taken: u64,
-    /// Bytes that are enough for the fit, as far as that is known from the sizes.
+    /// Bytes that suffice for the fit, as far as the sizes tell.
     pub least: u64,
     pub interrupt: Interrupt,
 }
 
-/// Where the columns of candidates come from.
+/// Source of the columns of candidates.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// Each different input by the first of its rows, which stand side by side, `[L]`; and those candidates that may enter
-    /// the model, once they are chosen.
+    /// Distinct inputs. `rows` is the first row of each, `[L]`; rows of equal inputs are adjacent. `chosen` are the
+    /// candidates that may enter the model, once they have been selected.
     Rows { kernel: Kernel, rows: Vec<usize>, chosen: OnceLock<Vec<usize>> },
     /// Given centres, [L, D].
     Centres { kernel: Kernel, centres: Array2<f64> },
-    /// The columns of the rows themselves.
+    /// Columns of a given design matrix.
     Given,
 }
 
 impl<'a> TrainingSet<'a> {
-    /// N, of rows that are held or not; 0 where only their sums are known.
+    /// Returns N, the number of rows in memory or in blocks. Returns 0 if only sums over the rows are known.
     pub fn height(&self) -> usize {
         self.blocks.map_or(self.rows.nrows(), |source| source.n_rows)
     }
 
-    /// The sum of what multiplies the log-likelihoods.
+    /// Returns the sum of the multipliers of the log-likelihoods.
     pub fn weight(&self) -> f64 {
         if self.blocks.is_some() { self.count } else { self.weights.iter().sum() }
     }
 
-    /// The kernel, every parameter a number; of a given design matrix any.
+    /// Returns the kernel, with numbers for all parameters. For a given design matrix it has no meaning.
     pub fn kernel(&self) -> Kernel {
         match &self.source {
             Source::Rows { kernel, .. } | Source::Centres { kernel, .. } => kernel.clone(),
@@ -103,12 +105,12 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// Whether targets are numbers and not classes.
+    /// Returns true if targets are numbers and not classes.
     pub fn is_real(&self) -> bool {
         !self.rvm.likelihood.as_dyn().classifies()
     }
 
-    /// Targets in the user's units, `[N]`; of several outputs [N, R] by rows.
+    /// Returns the targets in original units, `[N]`. For several outputs [N, R], row by row.
     pub fn real_targets(&self) -> Vec<f64> {
         if self.rvm.likelihood.as_dyn().counts() {
             return (0..self.targets.len()).map(|row| self.real_target(row)).collect();
@@ -116,7 +118,7 @@ impl<'a> TrainingSet<'a> {
         self.targets.iter().zip(self.units.iter().cycle()).map(|(t, units)| (t + units.mean) * units.scale).collect()
     }
 
-    /// The target of a row of one output in the user's units.
+    /// Returns the target of a row in original units, for one output.
     pub fn real_target(&self, row: usize) -> f64 {
         match self.rvm.likelihood.as_dyn().counts() {
             true => (self.targets[row] * self.factor(row)).round(),
@@ -124,7 +126,7 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// What a count was gathered over, in the user's units; 1 unless it was given.
+    /// Returns the exposure of a count, in original units. Returns 1 if none was given.
     pub fn exposure(&self, row: usize) -> f64 {
         match self.log_rate {
             0.0 => self.factor(row),
@@ -136,7 +138,7 @@ impl<'a> TrainingSet<'a> {
         self.factors.as_ref().map_or(1.0, |factors| factors.factor[row])
     }
 
-    /// Variance of the noise of a row, for output k, in the user's units, where it is known; else 0.
+    /// Returns the given noise variance of a row for output k, in original units. Returns 0 if it was not given.
     pub fn known_variance(&self, row: usize, k: usize) -> f64 {
         match (&self.factors, &self.noise[k]) {
             (Some(factors), NoisePrecision::Fixed(beta)) if self.known_noise => {
@@ -146,22 +148,22 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// What a rule for gamma needs to know of the rows.
+    /// Returns the number of features and their variance, which a rule for gamma needs.
     pub fn data_scale(&self) -> DataScale {
         DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.sample_weights()) }
     }
 
-    /// Sample weights, `[N]`.
+    /// Returns the sample weights, `[N]`, without row factors.
     pub fn sample_weights(&self) -> Cow<'_, [f64]> {
         over(&self.weights, self.factors.as_ref())
     }
 
-    /// What the log evidence has beside that of the weighted rows.
+    /// Returns the constant that row factors add to the log evidence of the weighted rows, (M48).
     pub fn log_constant(&self) -> f64 {
         self.units.len() as f64 * self.factors.as_ref().map_or(0.0, RowFactors::constant)
     }
 
-    /// A model of these rows that is an expansion and has nothing else yet.
+    /// Returns a model of these rows that has an expansion, and defaults elsewhere.
     pub fn model_of(&self, expansion: Expansion) -> Model {
         Model {
             likelihood: Some(self.rvm.likelihood.clone()),
@@ -170,7 +172,7 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// Sum of the sample weights of some rows, and what their log evidence has beside that of the weighted rows.
+    /// Returns the sum of the sample weights of `rows`, and the constant that their factors add to the log evidence.
     pub fn count_of(&self, rows: &[usize]) -> (f64, f64) {
         match &self.factors {
             None => (rows.iter().map(|n| self.weights[*n]).sum(), 0.0),
@@ -178,45 +180,47 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// Log evidence of `count` rows in the user's units.
+    /// Converts the log evidence `inner` of `count` rows from internal to original units.
     pub fn log_evidence_out(&self, inner: f64, count: f64) -> f64 {
         inner - self.units.iter().map(|units| count * units.scale.ln()).sum::<f64>()
     }
 
-    /// G, f and t't of a design of these rows, targets in the inner units.
+    /// Returns G, f and t't of a design of these rows, with targets in internal units.
     pub fn sums(&self, design: &Design) -> Sums {
         let mut sums = Sums::new(design.n_columns(), self.outputs);
         let targets = |rows: &Range<usize>| &self.targets[rows.start * self.outputs..rows.end * self.outputs];
         design.for_each_block(|rows, phi| sums.accumulate(phi, targets(&rows), &self.weights[rows]));
-        // The weights may hold factors.
+        // The weights may contain row factors, and `count` must not.
         Sums { count: self.count, ..sums.finish() }
     }
 }
 
-/// What a process puts on the functions, beside the kernel; in the units of the targets.
+/// Hyperparameters of a Gaussian process beside its kernel, in units of the targets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Hyper {
     pub log_amplitude: f64,
     pub log_noise: f64,
 }
 
-/// What a dense process has learnt.
+/// Kernel and hyperparameters that a dense Gaussian process has learned.
 #[derive(Debug, Clone)]
 pub(crate) struct Learned {
-    /// Every parameter a number, in the units of the user's features.
+    /// Kernel with numbers for all parameters, in original units of the features.
     pub kernel: Kernel,
-    /// A copy of `kernel` that is no wider than a sparse search can use.
+    /// Copy of `kernel` that is no wider than a sparse search can use.
     pub for_search: Kernel,
-    /// In the inner units of the targets.
+    /// Amplitude and noise, in internal units of the targets.
     pub hyper: Hyper,
-    /// Of the rows learnt from, in the inner units, without and with the log priors.
+    /// Log evidence of the rows that were used, in internal units.
     pub log_evidence: f64,
+    /// Log evidence plus the log priors of the hyperparameters, in internal units.
     pub log_posterior: f64,
-    /// Nats of the log posterior above the log evidence of a constant with noise.
+    /// Log posterior less the log evidence of a constant with noise, in nats.
     pub gain: f64,
-    /// Whether the features tell anything of the targets.
+    /// True if the targets depend on the features.
     pub has_structure: bool,
-    /// Whether the kernel has a width for each feature; else one, in units of their spread.
+    /// True if the kernel has one width per feature. Otherwise it has one width, in units of the features' spread.
     pub per_feature: bool,
+    /// Number of evaluations of the evidence.
     pub evaluations: usize,
 }

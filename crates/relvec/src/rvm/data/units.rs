@@ -1,29 +1,32 @@
-//! Targets in units of their own, and the noise that a fit begins with.
+//! Scaling of targets to internal units, and the noise precision at the start of a fit.
 
 use crate::error::{Error, Result};
 use crate::likelihood::NoiseModel;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::settings::rvm::Rvm;
 
-/// The noise precision is at most this over var(t), under Student-t noise without outliers: a perfect fit must not divide
-/// by zero.
+/// Largest noise precision in units of 1 / var(t), so that a perfect fit does not divide by zero. Under Student-t noise
+/// var(t) is that of the targets without outliers.
 pub(crate) const NOISE_CAP: f64 = 1e6;
-/// Standard deviations of Gaussian targets in their median distance from the median.
+/// Standard deviation of a Gaussian divided by its median distance from the median.
 pub(crate) const DEVIATION: f64 = 1.4826;
-/// For a constant target, over its square.
+/// Noise precision of a constant target, in units of 1 / (its square).
 const CONSTANT_NOISE: f64 = 1e12;
 
-/// How inner and outer units differ.
+/// Scaling between internal and original units of the targets.
 #[derive(Debug, Clone)]
 pub(crate) struct Units {
-    /// Divides the targets.
+    /// Divisor of the targets.
     pub scale: f64,
-    /// Subtracted from the scaled targets; 0 without bias.
+    /// Mean that is subtracted from the scaled targets, 0 without bias.
     pub mean: f64,
 }
 
 impl Units {
-    /// For targets of that mean and standard deviation.
+    /// Returns the scaling of targets with the given mean and standard deviation.
+    ///
+    /// # Errors
+    /// Returns [`Error::Overflow`] if the square of the scale, or its reciprocal, is out of the range of numbers.
     pub fn new(rvm: &Rvm, mean: f64, spread: f64) -> Result<Units> {
         let scale = [spread, mean.abs()].into_iter().find(|s| *s > 0.0).unwrap_or(1.0);
         let square = scale * scale;
@@ -34,7 +37,11 @@ impl Units {
     }
 }
 
-/// The noise at the start; `typical`: the geometric mean of noise variances that are known.
+/// Returns the noise precision at the start of a fit, in internal units. `typical` is the geometric mean of given noise
+/// variances.
+///
+/// # Errors
+/// Returns [`Error::Overflow`] if a fixed noise precision is out of the range of numbers in internal units.
 pub(crate) fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Option<f64>) -> Result<NoisePrecision> {
     let c = rvm.inference.as_dyn().hyperpriors();
     let square = units.scale * units.scale;
@@ -52,14 +59,15 @@ pub(crate) fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Opt
     }
 }
 
+/// Returns the mean of `t` with weights `c`.
 pub(crate) fn mean(t: &[f64], c: &[f64]) -> f64 {
     let total: f64 = c.iter().sum();
     t.iter().zip(c).map(|(t, c)| t * (c / total)).sum()
 }
 
-/// Median, and the standard deviation that the median distance from it has under Gaussian noise: neither the
-/// unit of the targets nor the least noise depends on how far outliers are. If more than half of the targets are equal, mean and
-/// standard deviation.
+/// Returns the weighted median of `t`, and a robust standard deviation: [`DEVIATION`] times the median distance from
+/// the median. Neither value depends on how far away outliers are. If more than half of the targets are equal, returns
+/// the mean and the standard deviation.
 pub(crate) fn middle_and_spread(t: &[f64], c: &[f64]) -> (f64, f64) {
     let middle = median(t, c);
     let distance: Vec<f64> = t.iter().map(|t| (t - middle).abs()).collect();
@@ -71,7 +79,7 @@ pub(crate) fn middle_and_spread(t: &[f64], c: &[f64]) -> (f64, f64) {
     (m, deviation(t, m, c))
 }
 
-/// The least value that half of the weight is not above.
+/// Returns the smallest value at or below which at least half of the weight lies.
 fn median(values: &[f64], c: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|i, j| values[*i].total_cmp(&values[*j]));
@@ -84,7 +92,8 @@ fn median(values: &[f64], c: &[f64]) -> f64 {
     values[*reached.unwrap_or(&order[order.len() - 1])]
 }
 
-/// Standard deviation about `m`, relative to the largest entry first, so that squares stay in range.
+/// Returns the standard deviation of `t` about `m` with weights `c`. Distances are divided by the largest one first, so
+/// that their squares stay in range.
 pub(crate) fn deviation(t: &[f64], m: f64, c: &[f64]) -> f64 {
     let largest = t.iter().map(|t| (t - m).abs()).fold(0.0, f64::max);
     if largest == 0.0 {

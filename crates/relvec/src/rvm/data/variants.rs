@@ -1,4 +1,4 @@
-//! Training sets made of others: the same rows or some of them, with other candidates, targets or factors.
+//! Training sets derived from another one: all or some of its rows, with other candidates, targets or row factors.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,12 +13,13 @@ use crate::rvm::data::row_factors::{RowFactors, over, times};
 use crate::rvm::data::training_set::{Learned, Source, TrainingSet};
 use crate::rvm::settings::rvm::Rvm;
 
-/// A search leaves at least this share of a dense process's noise: of 0.25, 0.5 and 1 the best held-out density.
+/// Smallest noise variance of a search, as a share of the noise variance of the dense process. Of 0.25, 0.5 and 1 it
+/// has the best held-out density.
 const LEAST_NOISE_SHARE: f64 = 0.5;
 
 impl<'a> TrainingSet<'a> {
-    /// Training set of these rows, or some of them (ascending), for another machine with another kernel, whose parameters are
-    /// all numbers.
+    /// Returns the training set of these rows, or of `some` of them (ascending), for other settings and another kernel.
+    /// The parameters of the kernel must be numbers.
     pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> TrainingSet<'b> {
         let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
         let source = match &self.source {
@@ -42,7 +43,7 @@ impl<'a> TrainingSet<'a> {
         let weights = pick(&self.weights);
         let factors = self.factors.as_ref().map(|f| some.map_or_else(|| f.clone(), |some| f.pick(some)));
         let (mut origin, mut candidate_of) = (self.origin.clone(), self.candidate_of.clone());
-        // Of some rows nobody asks which they are: the relevance of a model counts the candidates.
+        // For some of the rows, the relevance of a model refers to candidates, not to the user's rows.
         if let (Source::Rows { rows, .. }, Some(_)) = (&source, some) {
             (origin, candidate_of) = ((0..rows.len()).collect(), (0..rows.len()).map(Some).collect());
         }
@@ -75,8 +76,9 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// Training set with what a dense process has learned: the noise no less than half of its, so that no sparse fit takes all
-    /// that is left for signal; and without candidates where the features tell nothing of the targets.
+    /// Returns the training set with the results of a dense Gaussian process. The noise variance is at least half of
+    /// the process's noise variance, so that no sparse fit takes noise for signal. If the targets do not depend on the
+    /// features, there are no candidates.
     pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learned: Option<&Learned>) -> TrainingSet<'b>
     where
         'a: 'b,
@@ -84,7 +86,7 @@ impl<'a> TrainingSet<'a> {
         let Some(learned) = learned.filter(|_| !self.repairs.constant_target) else { return self };
         let most = 1.0 / (LEAST_NOISE_SHARE * learned.hyper.log_noise.exp());
         let noise = self.noise.iter().map(|noise| noise.capped(most)).collect();
-        // Sums that are kept have a place for rows to come.
+        // Statistics keep their landmarks for rows that are added later.
         let training = match learned.has_structure || rvm.keep_statistics {
             true => self,
             false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
@@ -92,7 +94,8 @@ impl<'a> TrainingSet<'a> {
         TrainingSet { noise, learned: Some(learned.clone()), ..training }
     }
 
-    /// Training set of these rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
+    /// Returns the training set of these rows whose candidates are `centres`, [L, D], of a kernel. The relevance of a
+    /// model then refers to these centres.
     pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> TrainingSet<'b> {
         let all = 0..centres.nrows();
         TrainingSet {
@@ -103,7 +106,8 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// A table with the candidates of this one, for rows of which only sums are known; `count`: their weight.
+    /// Returns a training set with the listed candidates of this one, for rows of which only sums are known. `count` is
+    /// the weight of these rows.
     pub fn of_sums<'b>(&self, rvm: &'b Rvm, candidates: &[usize], count: f64) -> TrainingSet<'b> {
         let source = match self.columns(candidates).1 {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
@@ -124,7 +128,7 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// Some of the rows, ascending, and the candidates among them.
+    /// Returns the training set of `some` of the rows (ascending), with the candidates that have one of these rows.
     pub fn with_rows<'b>(&self, rvm: &'b Rvm, some: &[usize]) -> TrainingSet<'b> {
         let part = self.with(rvm, &self.kernel(), Some(some));
         let left_out_rows = self.rows.nrows() - some.len();
@@ -141,7 +145,8 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    /// The rows of all folds but one, whose copies weigh less where others are in that fold.
+    /// Returns the training set of the rows `kept` outside one fold. Each row has the weight of those of its copies
+    /// that are not in the fold.
     pub fn with_copies<'b>(&self, rvm: &'b Rvm, kept: &Fold) -> TrainingSet<'b> {
         let rows: Vec<usize> = kept.iter().map(|(row, _)| *row).collect();
         let mut part = self.with(rvm, &self.kernel(), Some(&rows));
@@ -156,7 +161,7 @@ impl<'a> TrainingSet<'a> {
         if self.log_rate == 0.0 || self.factors.is_none() {
             return TrainingSet { count, n_rows, ..part };
         }
-        // The mean exposure is that of these rows, as in a fit to them alone.
+        // Exposures are divided by the mean exposure of these rows, as in a fit to these rows alone.
         let of = |value: &dyn Fn(usize) -> f64| -> Vec<f64> { rows.iter().map(|row| value(*row)).collect() };
         let (exposures, mut targets) = (of(&|row| self.exposure(row)), of(&|row| self.real_target(row)));
         let mut weights: Vec<f64> = kept.iter().map(|(_, weight)| *weight).collect();
@@ -169,20 +174,21 @@ impl<'a> TrainingSet<'a> {
                 let least_factor = factors.as_ref().map_or(1.0, RowFactors::least);
                 TrainingSet { targets, weights, least_factor, factors, log_rate, count, n_rows, ..part }
             }
-            // Out of the range of numbers, where the mean of all rows is not.
+            // The mean exposure of these rows is out of the range of numbers. The mean of all rows is not.
             Err(_) => TrainingSet { count, n_rows, ..part },
         }
     }
 
-    /// As many of the user's rows as weigh `count` on average.
+    /// Returns the number of the user's rows whose weight is `count` on average.
     pub fn rows_of_weight(&self, count: f64) -> usize {
         (self.n_rows as f64 * (count / self.count)).ceil() as usize
     }
 
-    /// Some of the candidates, and some of the rows, both ascending, in so many bytes.
+    /// Returns the training set of `some` of the rows and some of the candidates, both ascending, for a fit in
+    /// `memory_limit` bytes.
     ///
     /// # Errors
-    /// Those of [`TrainingSet::for_each_part`].
+    /// Returns the errors of [`TrainingSet::for_each_part`].
     pub fn sample(&self, candidates: &[usize], some: &[usize], memory_limit: u64) -> Result<TrainingSet<'_>> {
         let (rows, columns) = self.columns(candidates);
         let source = match columns {
@@ -204,13 +210,17 @@ impl<'a> TrainingSet<'a> {
         })
     }
 
-    /// Training set of these rows with other factors.
+    /// Returns the training set of these rows with other row factors.
     pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: RowFactors) -> TrainingSet<'b> {
         let weights = times(&self.sample_weights(), Some(&factors));
         TrainingSet { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
     }
 
-    /// Some of the rows, ascending, as a table in memory; of one in memory itself `None`.
+    /// Returns `some` of the rows (ascending) of a training set in blocks, as a training set in memory. Returns `None`
+    /// if the rows are in memory already.
+    ///
+    /// # Errors
+    /// Returns the errors of [`TrainingSet::for_each_part`].
     pub fn gathered(&self, some: &[usize]) -> Result<Option<TrainingSet<'_>>> {
         if self.blocks.is_none() {
             return Ok(None);
@@ -234,8 +244,8 @@ impl<'a> TrainingSet<'a> {
     }
 }
 
-/// The candidates that have any of `some` rows (ascending), and the place there of the first that each has; `first`: the
-/// first of all rows of each candidate.
+/// Returns the candidates that have any of the rows `some` (ascending), each with the index in `some` of its first row.
+/// `first` is the first row of each candidate among all rows.
 fn left_of(first: &[usize], some: &[usize]) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = vec![];
     for (place, row) in some.iter().enumerate() {
