@@ -1,4 +1,4 @@
-//! Relevance vector machines: parameters and the loop.
+//! Relevance vector machines: settings and fits.
 
 mod evaluate;
 mod fit;
@@ -7,7 +7,7 @@ mod fit_rows;
 mod fit_sums;
 mod learned;
 
-/// What a user asks for: parameters, their defaults and checks.
+/// Settings of a fit: parameters, their defaults and checks.
 mod settings {
     pub(crate) mod check;
     pub(crate) mod dictionary;
@@ -22,7 +22,7 @@ mod settings {
     pub(crate) mod sparsity;
 }
 
-/// The training set: rows, targets and candidates of one fit, in units of its own.
+/// The training set: rows, targets and candidates of one fit, in internal units.
 mod data {
     pub(crate) mod blocks;
     pub(crate) mod budget;
@@ -38,13 +38,13 @@ mod data {
     pub(crate) mod variants;
 }
 
-/// Products over the rows: columns of unit norm, their Gram matrix, sums of the likelihood.
+/// Products over the rows: columns of unit norm, their Gram matrix, and likelihood sums.
 mod gram {
     pub(crate) mod likelihood_sums;
     pub(crate) mod scaled_problem;
 }
 
-/// The posterior of the weights and the evidence at given precisions, and what changing these gains.
+/// The posterior of the weights and the evidence at given precisions, and the gains of changes.
 mod evidence {
     pub(crate) mod active_factor;
     pub(crate) mod active_posterior;
@@ -62,7 +62,7 @@ mod evidence {
     pub(crate) mod solver;
 }
 
-/// Which basis functions and precisions: the loop, the schemes, and working sets of large dictionaries.
+/// The search for basis functions and precisions: the iterations, the schemes, and working sets of large dictionaries.
 mod search {
     pub(crate) mod candidate_scan;
     pub(crate) mod class_precisions;
@@ -81,7 +81,7 @@ mod search {
     pub(crate) mod working_sets;
 }
 
-/// What a fit learns beside precisions: the kernel, the centres, and the prior of a Gaussian process.
+/// Learning of kernels, centres, and the prior of a Gaussian process.
 mod learn {
     pub(crate) mod all_rows;
     pub(crate) mod dictionary_evidence;
@@ -109,7 +109,7 @@ mod learn {
     pub(crate) mod scaled_features;
 }
 
-/// Fits that are made of fits: functions of a training set.
+/// Fits that consist of several fits to a training set.
 mod compose {
     pub(crate) mod binary_models;
     pub(crate) mod cross_validation;

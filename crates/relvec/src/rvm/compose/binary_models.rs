@@ -1,4 +1,4 @@
-//! More than two classes by models of two: one against all others, or each pair.
+//! Several classes by binary models: one-vs-rest or one-vs-one.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,24 +14,24 @@ use crate::rvm::compose::interpolation::judged;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets};
 
-/// The classes that one binary model separates.
+/// Training data of one binary model.
 struct BinaryTask {
-    /// The user's rows that it learns from; `None`: all.
+    /// User's rows that are used. `None` for all rows.
     rows: Option<Vec<usize>>,
-    /// 0 or 1, one per row.
+    /// Label of each of these rows, 0 or 1.
     labels: Vec<usize>,
 }
 
-/// What the members learn.
+/// Rows, labels and sample weights of all classes.
 pub(crate) struct Classes<'a> {
-    /// [N, D].
+    /// Rows, [N, D].
     pub x: ArrayView2<'a, f64>,
     pub labels: &'a [usize],
     pub count: usize,
     pub weights: Option<Vec<f64>>,
 }
 
-/// Fits a member for each class, or for each pair of classes.
+/// Fits one binary model for each class (one-vs-rest) or for each pair of classes (one-vs-one).
 pub(crate) fn fit(
     rvm: &Rvm,
     classes: &Classes,
@@ -41,34 +41,35 @@ pub(crate) fn fit(
 ) -> Result<(Model, Report)> {
     let (x, weights) = (classes.x, classes.weights.as_deref());
     let pool = rvm.pool()?;
-    let duels = duels(rvm.multi_class, classes.labels, classes.count);
+    let tasks = binary_tasks(rvm.multi_class, classes.labels, classes.count);
     let (mut members, mut reports) = (Vec::new(), Vec::new());
     let (mut done, mut stopped) = (0, false);
-    for (k, duel) in duels.iter().enumerate() {
-        // What time is left is for the members to come in equal parts; each has at least a first model.
-        let left = rvm.time_limit.map(|limit| ((limit - start.elapsed().as_secs_f64()) / (duels.len() - k) as f64).max(1e-3));
+    for (k, task) in tasks.iter().enumerate() {
+        // The remaining time is divided equally among the remaining binary models. Each has at least a first model.
+        let left = rvm.time_limit.map(|limit| ((limit - start.elapsed().as_secs_f64()) / (tasks.len() - k) as f64).max(1e-3));
         let iterations = if stopped { 1 } else { rvm.max_iterations };
         let own = Rvm { multi_class: MultiClass::Joint, time_limit: left, max_iterations: iterations, ..rvm.clone() };
-        let mut tell = |progress: &Progress| {
-            let told = Progress { iteration: done + progress.iteration, elapsed: start.elapsed(), ..progress.clone() };
-            // The observer may end the fit once; what is left is begun all the same, so that there is a model.
-            stopped = stopped || observer(&told).is_break();
+        let mut observe = |progress: &Progress| {
+            let overall = Progress { iteration: done + progress.iteration, elapsed: start.elapsed(), ..progress.clone() };
+            // After the observer has stopped the fit, each remaining binary model gets one iteration, because the
+            // classifier needs all of them.
+            stopped = stopped || observer(&overall).is_break();
             if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let begin = Instant::now();
         let in_time = interrupt.for_one_fit(own.deadline(begin));
         let mut fit = |x: ArrayView2<f64>, targets: &Targets| {
-            let fitted = pool.install(|| fixed_kernel::fit(&own, x, targets, &mut tell, &in_time, begin))?;
+            let fitted = pool.install(|| fixed_kernel::fit(&own, x, targets, &mut observe, &in_time, begin))?;
             Ok::<_, Error>(judged(fitted, targets.unused()))
         };
-        let (mut member, report) = match &duel.rows {
-            None => fit(x, &targets(&duel.labels, weights))?,
+        let (mut member, report) = match &task.rows {
+            None => fit(x, &targets(&task.labels, weights))?,
             Some(rows) => {
                 let weights: Option<Vec<f64>> = weights.map(|w| rows.iter().map(|n| w[*n]).collect());
-                fit(x.select(Axis(0), rows).view(), &targets(&duel.labels, weights.as_deref()))?
+                fit(x.select(Axis(0), rows).view(), &targets(&task.labels, weights.as_deref()))?
             }
         };
-        if let (Some(rows), true) = (&duel.rows, rvm.picks_rows()) {
+        if let (Some(rows), true) = (&task.rows, rvm.picks_rows()) {
             member.relevance.iter_mut().for_each(|row| *row = rows[*row]);
         }
         done += report.iterations;
@@ -78,7 +79,7 @@ pub(crate) fn fit(
     let status = reports.iter().map(|r| r.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged);
     let model = assemble(rvm, x, members, status, done);
     let mut report = summary(reports, status, done, start);
-    // By the rows of all classes: a pair of classes may count for little beside others.
+    // Small weights are judged over the rows of all classes, because one pair of classes may have little weight.
     let of_all = |w: &[f64]| SmallWeights::of(w.iter().sum(), w.iter().filter(|w| **w > 0.0).count());
     report.repairs.small_weights = weights.and_then(of_all);
     Ok((model, report))
@@ -92,7 +93,8 @@ fn targets<'a>(labels: &'a [usize], weights: Option<&'a [f64]>) -> Targets<'a> {
     }
 }
 
-fn duels(rule: MultiClass, labels: &[usize], count: usize) -> Vec<BinaryTask> {
+/// Returns the binary tasks of `count` classes: one per class, or one per pair of classes.
+fn binary_tasks(rule: MultiClass, labels: &[usize], count: usize) -> Vec<BinaryTask> {
     if rule != MultiClass::OneVsOne {
         let against_all = |k: usize| BinaryTask { rows: None, labels: labels.iter().map(|l| usize::from(*l == k)).collect() };
         return (0..count).map(against_all).collect();
@@ -105,9 +107,10 @@ fn duels(rule: MultiClass, labels: &[usize], count: usize) -> Vec<BinaryTask> {
     (1..count).flat_map(|l| (0..l).map(move |k| (k, l))).map(|(k, l)| pair(k, l)).collect()
 }
 
-/// Joins binary models of the rows `x`, `[N, D]`, into one model, which has the relevance vectors of any and the weights of each.
+/// Combines binary models of the rows `x`, `[N, D]`, into one model. It has the relevance vectors of all binary models,
+/// and one column of weights per binary model.
 fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, iterations: usize) -> Model {
-    // The centre of each, the first time it is met.
+    // Centre of each relevance vector, by its row.
     let mut centres: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for member in &members {
         for (m, row) in member.relevance.iter().enumerate() {
@@ -132,7 +135,7 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
         None => FittedBasis::Given {},
     };
     let intercept = members.iter().map(|m| m.expansion.intercept[0]).collect();
-    // They learn from different rows: the mean.
+    // Binary models may be fitted to different rows. The relevance of a feature is their mean.
     let share = |d: usize| members.iter().map(|m| m.feature_relevance[d]).sum::<f64>() / members.len() as f64;
     let feature_relevance = (0..members[0].feature_relevance.len()).map(share).collect();
     Model {
@@ -152,6 +155,7 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
     }
 }
 
+/// Returns the report of all binary models, of which `reports` are the single reports.
 fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Instant) -> Report {
     let (mut actions, mut repairs) = (Actions::default(), Repairs::default());
     let (mut largest_gain, mut largest_gradient, mut candidates): (Option<f64>, f64, usize) = (None, 0.0, 0);
@@ -165,11 +169,11 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         largest_gradient = largest_gradient.max(report.certificate.largest_gradient);
         largest_gain = largest_gain.into_iter().chain(report.certificate.largest_gain).reduce(f64::max);
     }
-    // A feature that is constant among all rows is so among some of them.
+    // A feature is constant among all rows only if it is constant in every binary task.
     let all = |d: &usize| reports.iter().all(|r| r.repairs.constant_features.contains(d));
     repairs.constant_features = reports[0].repairs.constant_features.iter().copied().filter(all).collect();
     let first = reports.iter().find(|r| r.status == status).map_or("", |r| r.certificate.reason.as_str());
-    let reason = format!("{} models of two classes; the first that says why: {first}", reports.len());
+    let reason = format!("{} binary models; the reason of the first with this status: {first}", reports.len());
     let certificate = Certificate { largest_gain, largest_gradient, reason };
     Report {
         iterations,

@@ -1,8 +1,8 @@
-//! Cross-validation: the search repeated without a part of the rows, for each part. It tells how well rows that were
-//! not learnt from are predicted, chooses the sparsity, and says by how much variances are too small.
+//! Cross-validation: the search is repeated without each fold of the rows. The held-out rows measure the predictions,
+//! choose the sparsity, and show by how much variances are too small.
 //!
-//! Where candidates are landmarks (or columns of a given design matrix) and the curvature is constant, sums over the
-//! rows of each part say all: one pass over the rows serves all fits, the one to all rows included, (M57).
+//! If candidates are landmarks or columns of a given design matrix, and the Hessian is constant, sums over the rows of
+//! each fold suffice. One data pass then serves all fits, including the fit to all rows, (M57).
 
 use std::time::Instant;
 
@@ -22,36 +22,40 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
-/// Folds where none are asked for but cross-validation is, or as many as the rows allow if that is fewer.
+/// Default number of folds. If the rows allow fewer, that number is used.
 const FOLDS: usize = 5;
-/// The sparsities to choose among: from the evidence alone to what leaves at most one kernel in a hundred fits to noise.
+/// Grid of sparsities, in nats: from no penalty to the penalty at which at most one kernel remains in a hundred fits to
+/// noise.
 const SPARSITIES: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0];
-/// Of sparsities whose loss is within so many standard errors (of the difference) of the least, the sparsest is taken.
+/// The chosen sparsity is the largest one whose loss exceeds the smallest loss by at most this many standard errors of
+/// the difference.
 const STANDARD_ERRORS: f64 = 1.0;
-/// Rates beyond it count for that much.
+/// Upper limit of the log of predicted rates, so that their exponentials are finite.
 const LARGEST_LOG_RATE: f64 = 300.0;
-/// Probability of the intervals whose coverage is told.
+/// Probability of the intervals whose coverage is reported.
 const LEVEL: f64 = 0.95;
 
-/// What is known of one fit's predictions of rows left out: of the rows of the first fold, then of the second, and so on.
+/// Predictions of the held-out rows of all folds by fits of one sparsity, ordered by fold.
 struct HeldOutPredictions {
-    /// Predictive mean and variance, of several outputs [N, K] by rows; empty for classes.
+    /// Predictive means, [N, K] row by row, in original units. Empty for classes.
     mean: Array1<f64>,
+    /// Predictive variances, [N, K] row by row, in original units. Empty for classes.
     variance: Array1<f64>,
-    /// Half widths of the central 95 % intervals, likewise; infinite for counts, whose intervals are not told.
+    /// Half widths of the central 95 % intervals, [N, K] row by row. Infinite for counts, whose coverage is not
+    /// reported.
     half_width: Array1<f64>,
-    /// Log predictive density under Student-t noise, log probability of counts; else empty.
+    /// Log predictive density under Student-t noise, or log probability of counts, `[N]`. Otherwise empty.
     log_density: Vec<f64>,
-    /// Log probability of the row's class; empty in regression.
+    /// Log probability of the class of the row, `[N]`. Empty for regression.
     log_probability: Vec<f64>,
-    /// Whether the most probable class is the row's.
+    /// True if the most probable class is the class of the row, `[N]`. Empty for regression.
     right: Vec<bool>,
-    /// Relevance vectors, summed over the folds.
+    /// Number of relevance vectors, summed over the folds.
     vectors: usize,
 }
 
 impl HeldOutPredictions {
-    /// Of `n` rows left out.
+    /// Returns zeros for `n` held-out rows.
     fn new(training: &TrainingSet, n: usize) -> HeldOutPredictions {
         let own = training.rvm.likelihood.as_dyn();
         let (real, classes) = if training.is_real() { (n * training.outputs, 0) } else { (0, n) };
@@ -66,7 +70,7 @@ impl HeldOutPredictions {
         }
     }
 
-    /// Predictions of a model of the rows of a fold, whose first comes after `before` others.
+    /// Stores the predictions of a model for the rows of a fold. `before` is the number of rows of the folds before it.
     fn add(&mut self, training: &TrainingSet, model: &Model, fold: &[usize], before: usize) -> Result<()> {
         let x = training.rows.select(Axis(0), fold);
         self.vectors += model.relevance.len();
@@ -76,7 +80,7 @@ impl HeldOutPredictions {
             let e: Array1<f64> = fold.iter().map(|n| training.exposure(*n)).collect();
             let logs = found.count_log_probability(t.view(), Some(e.view()))?;
             for i in 0..fold.len() {
-                // Of rates that nothing is known of the mean is beyond all numbers.
+                // The mean of a rate with a very large variance overflows.
                 let log_rate = found.mean[i] + 0.5 * found.model_variance[i];
                 self.mean[before + i] = e[i] * log_rate.min(LARGEST_LOG_RATE).exp();
                 self.log_density[before + i] = logs[i];
@@ -111,17 +115,19 @@ impl HeldOutPredictions {
         Ok(())
     }
 
-    /// Squared errors over variances, as they are kept.
+    /// Returns squared errors divided by variances, [N, K] row by row.
     fn squares<'a>(&'a self, t: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.mean.iter().zip(&self.variance).zip(t).map(|((m, v), t)| (t - m).powi(2) / v)
     }
 
-    /// What the variances have to be multiplied by to be as large as the squared errors are, but at least 1, (M58).
+    /// Returns the factor that makes the predictive variances as large as the squared errors on average, at least 1,
+    /// (M58). `c` are the weights of the rows.
     fn factor(&self, t: &[f64], c: &[f64]) -> f64 {
         mean(by_rows(self.squares(t), c.len()).into_iter(), c).max(1.0)
     }
 
-    /// Negative log predictive density by row (of several outputs their sum), variances multiplied by `factor`.
+    /// Returns the negative log predictive density (or log probability) of each row, summed over the outputs, with
+    /// variances multiplied by `factor`.
     fn losses(&self, t: &[f64], rows: usize, factor: f64) -> Vec<f64> {
         if let Some(logs) = [&self.log_probability, &self.log_density].into_iter().find(|logs| !logs.is_empty()) {
             return logs.iter().map(|p| -p).collect();
@@ -132,7 +138,8 @@ impl HeldOutPredictions {
         by_rows(each, rows).into_iter().map(|mean| outputs * mean).collect()
     }
 
-    /// `units`: what the errors of each output are told in, `[K]`.
+    /// Returns the scores of the held-out rows with variances multiplied by `factor`. Errors of output k are divided by
+    /// `units[k]`, and `c` are the weights of the rows.
     fn scores(&self, t: &[f64], c: &[f64], units: &[f64], factor: f64) -> HeldOutScores {
         let loss = mean(self.losses(t, c.len(), factor).into_iter(), c);
         if self.mean.is_empty() {
@@ -141,45 +148,49 @@ impl HeldOutPredictions {
         }
         let errors = || self.mean.iter().zip(t).zip(units.iter().cycle()).map(|((m, t), unit)| (t - m).abs() / unit);
         let inside = self.mean.iter().zip(t).zip(&self.half_width).map(|((m, t), half)| (t - m).abs() <= factor.sqrt() * half);
-        let told = self.half_width.iter().any(|half| half.is_finite());
+        let has_intervals = self.half_width.iter().any(|half| half.is_finite());
         let over_rows = |values: &mut dyn Iterator<Item = f64>| mean(by_rows(values, c.len()).into_iter(), c);
         HeldOutScores {
             rmse: Some(over_rows(&mut errors().map(|e| e * e)).sqrt()),
             mae: Some(over_rows(&mut errors())),
             nlpd: Some(loss),
-            coverage: told.then(|| over_rows(&mut inside.map(|inside| f64::from(u8::from(inside))))),
+            coverage: has_intervals.then(|| over_rows(&mut inside.map(|inside| f64::from(u8::from(inside))))),
             ..HeldOutScores::default()
         }
     }
 }
 
-/// Means over the outputs, by row.
+/// Returns the mean over the outputs for each row.
 fn by_rows(values: impl Iterator<Item = f64>, rows: usize) -> Vec<f64> {
     let values: Vec<f64> = values.collect();
     let outputs = values.len() / rows.max(1);
     values.chunks(outputs.max(1)).map(|row| row.iter().sum::<f64>() / outputs as f64).collect()
 }
 
-/// Mean by weight.
+/// Returns the weighted mean.
 fn mean(values: impl Iterator<Item = f64>, c: &[f64]) -> f64 {
     values.zip(c).map(|(v, c)| v * c).sum::<f64>() / c.iter().sum::<f64>()
 }
 
-/// How the rows of a table are parted, and sums over each part where they say all.
+/// Folds of the rows of a training set, and sums over the rows of each fold.
 struct Folds {
     parts: Vec<Fold>,
-    /// Copies of rows, in all folds.
+    /// Number of the user's rows in all folds, copies included.
     copies: f64,
-    /// The candidates, and sums over the rows of each fold of their columns as they are.
+    /// Candidates, and sums over the rows of each fold with unscaled columns. `None` if sums do not suffice for a fit.
     sums: Option<(Vec<usize>, Vec<Sums>)>,
 }
 
 impl Folds {
-    /// Folds of copies of rows whose targets are alike, of several outputs those of the first; `count`: if it is asked for.
+    /// Assigns copies of rows to folds, so that targets (of the first output) are spread evenly over the folds. `count`
+    /// is the requested number of folds.
+    ///
+    /// # Errors
+    /// Returns an error if there are fewer rows than folds, for classes fewer rows of a class than folds.
     fn new(training: &TrainingSet, count: Option<usize>) -> Result<Folds> {
         let rows: Vec<usize> = (0..training.weights.len()).collect();
         let copies = rows.iter().map(|row| training.copies.count(*row)).sum();
-        let most = Most::of(training, copies);
+        let most = FoldLimit::of(training, copies);
         let count = match count {
             Some(count) if count as f64 > most.folds => {
                 let expected = format!("at most as many folds as there are {} ({})", most.what, most.found);
@@ -198,19 +209,22 @@ impl Folds {
         Ok(Folds { parts, copies, sums: None })
     }
 
-    /// Rows of the folds, one fold after the other, and what their copies there weigh.
+    /// Returns the rows of all folds, fold by fold, with the weight of their copies in the fold.
     fn entries(&self) -> impl Iterator<Item = &(usize, f64)> {
         self.parts.iter().flatten()
     }
 
-    /// With sums over the rows of each where they say all and fit into memory.
+    /// Adds sums over the rows of each fold, if these suffice for a fit and take at most a quarter of the memory limit.
+    ///
+    /// # Errors
+    /// Returns an error for too little memory, and for an interrupt.
     fn with_sums(mut self, training: &TrainingSet) -> Result<Folds> {
         let candidates = training.dictionary();
         let p = (candidates.len() + usize::from(training.rvm.bias)) as u64;
         let bytes = 8 * p * p * (self.parts.len() as u64 + 2);
         if training.rvm.has_process(training)?
             || training.candidates_are_rows(candidates.len())
-            || !training.sums_say_all(candidates.len())
+            || !training.sums_suffice(candidates.len())
             || bytes > training.memory_limit / 4
         {
             return Ok(self);
@@ -233,14 +247,14 @@ impl Folds {
             }
         });
         training.interrupt.check()?;
-        // The weights may hold factors.
+        // The weights may contain row factors, and `count` must not.
         let finish = |(fold, sums): (&Fold, Sums)| Sums { count: fold.iter().map(|(_, w)| w).sum(), ..sums.finish() };
         let sums = self.parts.iter().zip(sums).map(finish).collect();
         self.sums = Some((candidates, sums));
         Ok(self)
     }
 
-    /// Sums over all rows but those of a fold; over all.
+    /// Returns the sums over all rows outside one fold. For `None` they are the sums over all rows.
     fn sums_without(&self, fold: Option<usize>) -> Option<Sums> {
         let (_, sums) = self.sums.as_ref()?;
         let mut kept = sums.iter().enumerate().filter(|(k, _)| Some(*k) != fold).map(|(_, s)| s);
@@ -249,8 +263,8 @@ impl Folds {
         Some(out)
     }
 
-    /// The table of all rows but those of a fold.
-    fn table_without<'b>(&self, training: &TrainingSet, rvm: &'b Rvm, fold: usize) -> TrainingSet<'b> {
+    /// Returns the training set of all rows outside one fold.
+    fn training_without<'b>(&self, training: &TrainingSet, rvm: &'b Rvm, fold: usize) -> TrainingSet<'b> {
         match (&self.sums, self.sums_without(Some(fold))) {
             (Some((candidates, _)), Some(sums)) => training.of_sums(rvm, candidates, sums.count),
             _ => training.with_copies(rvm, &all_but(&self.parts, fold)),
@@ -258,28 +272,29 @@ impl Folds {
     }
 }
 
-/// The largest number of folds that the rows of a table allow.
-struct Most {
+/// The largest number of folds that the rows of a training set allow.
+struct FoldLimit {
     folds: f64,
-    /// Rows of which each fold needs one, and how many there are, in words.
+    /// Kind of rows that limits the folds, in words.
     what: &'static str,
+    /// Number of these rows, in words.
     found: String,
 }
 
-impl Most {
-    /// `copies`: of all rows.
-    fn of(training: &TrainingSet, copies: f64) -> Most {
+impl FoldLimit {
+    /// Returns the limit: the number of rows `copies`, or the number of rows of the smallest class.
+    fn of(training: &TrainingSet, copies: f64) -> FoldLimit {
         if training.is_real() {
-            return Most { folds: copies, what: "rows", found: format!("there are {copies}") };
+            return FoldLimit { folds: copies, what: "rows", found: format!("there are {copies}") };
         }
         let mut classes: Vec<f64> = vec![0.0; training.outputs + 1];
         training.targets.iter().enumerate().for_each(|(n, k)| classes[*k as usize] += training.copies.count(n));
         let (class, folds) = classes.into_iter().enumerate().fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
-        Most { folds, what: "rows of each class", found: format!("class {class} has {folds}") }
+        FoldLimit { folds, what: "rows of each class", found: format!("class {class} has {folds}") }
     }
 }
 
-/// The fit, with cross-validation if that is asked for.
+/// Fits a model to a training set, with cross-validation if the settings ask for it.
 pub(crate) fn fit(
     rvm: &Rvm,
     training: &TrainingSet,
@@ -289,7 +304,7 @@ pub(crate) fn fit(
 ) -> Result<(Model, Report)> {
     match rvm.validates() {
         true => {
-            // The folds, which have fewer rows, have the prior of all.
+            // Folds have fewer rows, and must not choose another prior than the fit to all rows.
             let weight_prior = if rvm.has_process(training)? { WeightPrior::Process } else { WeightPrior::Ard };
             let own = Rvm { weight_prior, ..rvm.clone() };
             Validated { folds: rvm.cv, observer, interrupt: interrupt.clone(), start }.fit(&own, training)
@@ -300,7 +315,7 @@ pub(crate) fn fit(
 
 /// A fit with cross-validation.
 struct Validated<'o, 'f> {
-    /// Number of folds, if it is asked for.
+    /// Requested number of folds.
     pub folds: Option<usize>,
     pub observer: &'o mut Observer<'f>,
     pub interrupt: Interrupt,
@@ -308,11 +323,12 @@ struct Validated<'o, 'f> {
 }
 
 impl Validated<'_, '_> {
-    /// The fit to all rows, and what the folds say of it.
+    /// Fits all rows and all folds. Returns the model of all rows with the chosen sparsity, and its report with the
+    /// validation.
     pub fn fit(self, rvm: &Rvm, training: &TrainingSet) -> Result<(Model, Report)> {
         let Validated { folds, mut observer, interrupt, start } = self;
         if training.known_noise && rvm.calibrate {
-            let expected = "false: the noise of each row is given, and not to be multiplied".into();
+            let expected = "false: variances cannot be calibrated if the noise variance of each row is given".into();
             return Err(Error::Parameter { name: "calibrate".into(), found: "true".into(), expected });
         }
         let folds = Folds::new(training, folds)?.with_sums(training)?;
@@ -323,16 +339,16 @@ impl Validated<'_, '_> {
             return Ok(first);
         }
         let begin = Instant::now();
-        // What there is to show does not change meanwhile.
-        let (shown, mut stopped) = (first.1.last_progress(), false);
+        // During the fits of the folds, the observer receives the last progress of the fit to all rows.
+        let (last_progress, mut stopped) = (first.1.last_progress(), false);
         let mut waiting = |_: &Progress| {
-            let told = shown.as_ref().map(|last| Progress { elapsed: start.elapsed(), ..last.clone() });
-            stopped |= told.is_some_and(|told| observer(&told).is_break());
+            let shown = last_progress.as_ref().map(|last| Progress { elapsed: start.elapsed(), ..last.clone() });
+            stopped |= shown.is_some_and(|shown| observer(&shown).is_break());
             if stopped { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
         };
         let found = held_out(&path, training, &folds, &grid, &mut waiting);
         let found = match found {
-            // What the time, or the observer, has cut short says nothing of the folds left.
+            // A validation that was ended by the time limit or the observer is incomplete and not reported.
             Ok(None) => None,
             Err(Error::Interrupted) if path.is_late() => None,
             other => other?,
@@ -347,7 +363,7 @@ impl Validated<'_, '_> {
             false => vec![],
         };
         let c: &[f64] = &folds.entries().map(|(_, weight)| *weight).collect::<Vec<f64>>();
-        // Those of one output in units of its target, of several in their standard deviations.
+        // Errors of one output are in units of its target. Errors of several outputs are in their standard deviations.
         let units: Vec<f64> = match &training.units[..] {
             [_] => vec![1.0],
             several => several.iter().map(|units| units.scale).collect(),
@@ -358,7 +374,7 @@ impl Validated<'_, '_> {
         let (mut model, mut report) = first;
         for nats in &grid[1..=chosen] {
             let (next, after) = path.step(training, folds.sums_without(None), *nats, Some(&model), &mut observer)?;
-            (model, report) = (next, on_from(report, after));
+            (model, report) = (next, combined(report, after));
             model.iterations = report.iterations;
         }
         let variance_factor = rvm.calibrate.then(|| factor(chosen));
@@ -387,7 +403,7 @@ impl Validated<'_, '_> {
     }
 }
 
-/// Fits of growing sparsity, each from the model of the one before.
+/// Fits of increasing sparsity. Each starts at the model of the fit before.
 struct Path<'a> {
     rvm: &'a Rvm,
     start: Instant,
@@ -395,6 +411,7 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
+    /// Fits a model with the sparsity `nats`, with a warm start at `from`.
     fn step(
         &self,
         training: &TrainingSet,
@@ -405,7 +422,7 @@ impl Path<'_> {
     ) -> Result<(Model, Report)> {
         let own = Rvm { sparsity: nats.into(), ..self.rvm.clone() };
         let training = training.with(&own, &training.kernel(), None);
-        // A model with a process prior has no precisions to go on from.
+        // A model with a process prior has no precisions for a warm start.
         let from = from.filter(|model| model.process.is_none()).map(Hyperparameters::of);
         single_fit::learn(&own, &training, sums, from.as_ref(), &mut FitDriver::of(&own, observer, &self.interrupt, self.start))
     }
@@ -415,8 +432,8 @@ impl Path<'_> {
     }
 }
 
-/// Predictions of the rows of each fold by fits to the others, for each sparsity of `grid`; nothing if one was cut
-/// short.
+/// Returns the predictions of the rows of each fold by fits to the other folds, for each sparsity of `grid`. Returns
+/// `None` if a fit was stopped.
 fn held_out(
     path: &Path,
     training: &TrainingSet,
@@ -430,10 +447,10 @@ fn held_out(
     for (k, fold) in folds.parts.iter().enumerate() {
         let rows: Vec<usize> = fold.iter().map(|(n, _)| *n).collect();
         let others = all_but(&folds.parts, k);
-        let part = folds.table_without(training, path.rvm, k);
+        let part = folds.training_without(training, path.rvm, k);
         let mut last: Option<Model> = None;
         for (nats, found) in grid.iter().zip(&mut found) {
-            // Of a model without kernels more sparsity leaves the same.
+            // More sparsity does not change a model without relevance vectors.
             if last.as_ref().is_none_or(|last| !last.relevance.is_empty()) {
                 let (model, report) = path.step(&part, folds.sums_without(Some(k)), *nats, last.as_ref(), observer)?;
                 if matches!(report.status, Status::Stopped | Status::TimeLimit) {
@@ -449,15 +466,16 @@ fn held_out(
     Ok(Some(found))
 }
 
-/// The report of a search that went on from the end of another.
-fn on_from(before: Report, mut after: Report) -> Report {
+/// Returns the report of two searches, of which the second started at the model of the first.
+fn combined(before: Report, mut after: Report) -> Report {
     after.actions.add(&before.actions);
     after.iterations += before.iterations;
     after.trace.splice(..0, before.trace);
     after
 }
 
-/// The sparsest fit whose mean loss is as good as the least, up to chance; `losses` by fit and row, of so many `copies`.
+/// Returns the index of the sparsest fit whose mean loss is within [`STANDARD_ERRORS`] standard errors of the smallest
+/// one. `losses` are by fit and row, `c` are the weights of the rows, and `copies` is the number of the user's rows.
 fn choose(losses: &[Vec<f64>], c: &[f64], copies: f64) -> usize {
     let means: Vec<f64> = losses.iter().map(|l| mean(l.iter().copied(), c)).collect();
     let best = (0..means.len()).fold(0, |best, k| if means[k] < means[best] { k } else { best });
@@ -470,9 +488,9 @@ fn choose(losses: &[Vec<f64>], c: &[f64], copies: f64) -> usize {
     (best..means.len()).rev().find(|k| *k == best || close(*k)).unwrap_or(best)
 }
 
-/// Whether sums over the rows say all that a search needs to know of them.
 impl TrainingSet<'_> {
-    fn sums_say_all(&self, columns: usize) -> bool {
+    /// Returns true if sums over the rows suffice for a search among `columns` candidates.
+    fn sums_suffice(&self, columns: usize) -> bool {
         let constant = self.rvm.likelihood.as_dyn().constant_curvature();
         let most = self.rvm.inference.as_dyn().most_columns(constant);
         let plain = self.rvm.likelihood.as_dyn().scale_mixture().is_none();
@@ -491,7 +509,7 @@ mod tests {
     use crate::likelihood::{Bernoulli, Likelihood, Poisson};
     use crate::targets::Targets;
 
-    /// Rows of few distinct inputs, with targets of few distinct values and weights of all kinds.
+    /// Returns rows with few distinct inputs, targets of few distinct values, and integer and fractional weights.
     fn training(seed: u64, n: usize) -> (Array2<f64>, Array1<f64>, Array1<f64>) {
         let mut random = Pcg64::seed_from_u64(seed);
         let x = Array2::from_shape_simple_fn((n, 1), || f64::from(random.random_range(0..12)));
@@ -500,9 +518,10 @@ mod tests {
         (x, t, c)
     }
 
-    /// The scores are those of a plain fit to the rows of all folds but one, for each fold, by the weights of the copies.
+    /// The scores of cross-validation equal those of separate fits to the rows outside each fold, weighted by the
+    /// copies.
     #[test]
-    fn fold_scores_are_those_of_plain_fits() {
+    fn fold_scores_equal_those_of_separate_fits() {
         let kernel = Rbf { gamma: 0.5.into() };
         let plain = |likelihood: Likelihood| Rvm { kernel: kernel.clone().into(), likelihood, ..Rvm::tipping2001() };
         let landmarks = Rvm { dictionary: 6.into(), ..Rvm::tipping2001() };
@@ -530,7 +549,7 @@ mod tests {
                 let t: Array1<f64> = rest.iter().map(|(n, _)| real[*n]).collect();
                 let labels: Vec<usize> = rest.iter().map(|(n, _)| training.targets[*n] as usize).collect();
                 let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
-                // The landmarks of all rows serve all folds.
+                // All folds use the landmarks of all rows.
                 let mut outside = rvm.clone();
                 if folds_share(&rvm) {
                     let chosen: Vec<usize> =
@@ -573,9 +592,9 @@ mod tests {
         rvm.dictionary != Rvm::default().dictionary
     }
 
-    /// An input stays a candidate as long as any row has it, whichever rows are left out.
+    /// An input remains a candidate as long as any row has it, whichever rows are left out.
     #[test]
-    fn candidates_stay_where_any_copy_stays() {
+    fn candidates_remain_if_any_row_with_their_input_remains() {
         let x = Array2::from_shape_fn((8, 1), |(i, _)| (i / 2) as f64);
         let t: Array1<f64> = (0..8).map(f64::from).collect();
         let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::tipping2001() };

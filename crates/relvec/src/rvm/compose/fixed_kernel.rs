@@ -1,4 +1,4 @@
-//! The fit to rows in memory whose kernel is known.
+//! The fit to rows in memory with a known kernel.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
 
-/// Fits rows `x`, `[N, D]`; `start` is when the fit began.
+/// Fits a model to rows `x`, `[N, D]`. `start` is the time at which the fit began.
 pub(crate) fn fit(
     rvm: &Rvm,
     x: ArrayView2<f64>,
@@ -30,7 +30,8 @@ pub(crate) fn fit(
     complete(rvm, &training, x, targets, fitted)
 }
 
-/// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, kept rows and statistics.
+/// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, retained rows and
+/// statistics.
 pub(crate) fn complete(
     rvm: &Rvm,
     training: &TrainingSet,
@@ -44,7 +45,7 @@ pub(crate) fn complete(
     Ok((with_kept_statistics(rvm, training, x, targets, model)?, report))
 }
 
-/// Adds to the report what each row of `x`, `[N, D]`, counts for under Student-t noise.
+/// Adds the row weights of `x`, `[N, D]`, under Student-t noise to the report.
 fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
     match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
         (Some(_), Values::Real(t), Some(_)) => {
@@ -55,7 +56,8 @@ fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Mo
     }
 }
 
-/// Adds sums over the rows `x`, `[N, D]`, at the landmarks of the table to the model, if it is to keep them: one more pass.
+/// Adds the sufficient statistics of the rows `x`, `[N, D]`, at the landmarks to the model, if `keep_statistics` is
+/// set. This takes one more data pass.
 pub(crate) fn with_kept_statistics(
     rvm: &Rvm,
     training: &TrainingSet,

@@ -1,4 +1,4 @@
-//! One fit to a training set: which path it takes.
+//! One fit to a training set, and the choice of its method.
 
 use crate::error::Result;
 use crate::memory;
@@ -12,7 +12,10 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
-/// The fit to a table, from `sums` if they are known; `from`: a model of that table to go on from, if there is one.
+/// Fits a model to a training set, by regression on labels, a process prior, Student-t noise or the plain search.
+///
+/// `sums` are the sums over the rows, if they are known. `from` are hyperparameters of a model of the same training set
+/// for a warm start.
 pub(crate) fn learn(
     rvm: &Rvm,
     training: &TrainingSet,
@@ -31,7 +34,7 @@ pub(crate) fn learn(
     let sample = rvm.rows_in_time(training, driver.left().filter(|_| !known))?;
     let training = sample.as_ref().unwrap_or(training);
     let fitted = match rvm.likelihood.as_dyn().scale_mixture() {
-        // Where there are factors already, they are held.
+        // Row factors that the training set already has are fixed.
         Some(mixture) if training.factors.is_none() => student_t::fit(rvm, training, mixture, driver),
         _ => outer_loop::search(rvm, training, sums, from, false, driver),
     }?;
