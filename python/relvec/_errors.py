@@ -35,5 +35,4 @@ def translated(text: str) -> str:
     if " = " not in head:
         return text
     head = PATH.sub(lambda found: NAMES.get(found[1], found[1]), head)
-    rest = rest.replace("a kernel of this crate", "a kernel that relvec computes")
     return VALUES.sub(lambda found: PYTHON[found[0]], f"{head}{colon}{rest}")

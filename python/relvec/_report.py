@@ -16,7 +16,7 @@ WIDTH = 100
 # Most values of a list that are printed.
 FEW = 3
 # Adjustments of the data, and counts of search actions; those that did not occur are not printed.
-EVENTS = ("repairs", "actions")
+EVENTS = ("adjustments", "actions")
 
 
 class Report(dict[str, Any]):

@@ -183,7 +183,7 @@ def facts(estimator: Any) -> dict[str, Any]:
         "variance_factor": None if model.variance_factor == 1.0 else model.variance_factor,
         "noise_share": report.get("noise_share"),
         "validation": report.get("validation"),
-        "adjustments": _adjustments(report.get("repairs", report), model.features),
+        "adjustments": _adjustments(report.get("adjustments", report), model.features),
         "seconds": report.get("seconds"),
     }
     own |= {name: value for name, value in some.items() if value}
@@ -221,15 +221,15 @@ def _member(model: Any) -> dict[str, Any]:
     }
 
 
-def _adjustments(repairs: dict[str, Any], features: list[str]) -> list[str]:
+def _adjustments(adjustments: dict[str, Any], features: list[str]) -> list[str]:
     """Return the adjustments of rows and numbers for the fit."""
-    constant = [features[i] if features else str(i) for i in repairs.get("constant_features", [])]
+    constant = [features[i] if features else str(i) for i in adjustments.get("constant_features", [])]
     found = {
-        f"{count(repairs.get('merged_rows', 0), 'duplicate row')} merged": repairs.get("merged_rows"),
-        f"{count(repairs.get('left_out_rows', 0), 'row')} left out": repairs.get("left_out_rows"),
+        f"{count(adjustments.get('merged_rows', 0), 'duplicate row')} merged": adjustments.get("merged_rows"),
+        f"{count(adjustments.get('left_out_rows', 0), 'row')} left out": adjustments.get("left_out_rows"),
         f"constant features without effect: {listed(constant)}": constant,
-        "the target is constant": repairs.get("constant_target"),
-        f"a jitter of {significant(repairs.get('jitter', 0.0), 2)} added": repairs.get("jitter"),
+        "the target is constant": adjustments.get("constant_target"),
+        f"a jitter of {significant(adjustments.get('jitter', 0.0), 2)} added": adjustments.get("jitter"),
     }
     return [text for text, happened in found.items() if happened]
 

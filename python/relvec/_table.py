@@ -233,7 +233,7 @@ TABLE: dict[str, Parameter] = {
           the search among the current landmarks has converged; 0 by default. For the scheme ``"search"`` and a
           `dictionary` that is a number below 1,000 (500 for classes).
         - Further settings have the meaning of ``--set inference`` of the command line: ``"hyperpriors"`` for all
-          schemes, ``"start"`` for the first two, ``"excursions"`` and ``"policy"`` for ``"search"``, and
+          schemes, ``"start"`` for the first two, ``"restarts"`` and ``"policy"`` for ``"search"``, and
           ``"initial_alpha"``, ``"initial_noise_variance"`` and ``"prune"`` for the other three.""",
         [names(*SCHEMES), dict, None],
     ),

@@ -30,26 +30,26 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
     `rows`: whether the fit used rows, and not only sums over them.
     """
     model, report = estimator._model, estimator.report_
-    repairs, found = report["repairs"], []
+    adjustments, found = report["adjustments"], []
     if model.status in LIMITS:
         text = LIMITS[model.status](estimator)
-        left_out = repairs["left_out_rows"]
+        left_out = adjustments["left_out_rows"]
         if model.status == "time_limit" and left_out:
             text = f"time_limit={estimator.time_limit} seconds are not enough for all rows: {left_out} of them were"
             text += " left out, at random. Raise time_limit to learn from all of them."
         found.append((ConvergenceWarning, text))
-    if repairs["zero_columns"] and len(model.relevance) == 0:
-        text = f"{repairs['zero_columns']} of {report['candidates']} candidates are zero on every row, or landmarks"
+    if adjustments["zero_columns"] and len(model.relevance) == 0:
+        text = f"{adjustments['zero_columns']} of {report['candidates']} candidates are zero on every row, or landmarks"
         text += " with no row near them, and no other is useful: the model predicts a constant. Use a wider kernel"
         found.append((UserWarning, f"{text} (smaller gamma), or training rows as landmarks."))
     elif report["nothing_found"]:
         found.append((ConvergenceWarning, _nothing_found(estimator)))
-    found += _small_weights(repairs)
+    found += _small_weights(adjustments)
     if "interpolation" in report:
         text = interpolation_text(report["interpolation"], estimator, model.classifier, rows)
         found.append((InterpolationWarning, text))
-    if "residual_over_noise" in repairs:
-        times = f"{repairs['residual_over_noise']:.3g}"
+    if "residual_over_noise" in adjustments:
+        times = f"{adjustments['residual_over_noise']:.3g}"
         text = f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
         text += " deviations too small by about this factor. Give a larger noise_variance, or None to learn it."
         found.append((ConvergenceWarning, text))
@@ -61,7 +61,7 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
             found.append((UserWarning, text))
     # A rule and given landmarks use all candidates. There are none if nothing was found to learn.
     size, candidates = estimator.dictionary, report["candidates"]
-    if not isinstance(size, str) and 0 < candidates < size and not repairs["left_out_rows"]:
+    if not isinstance(size, str) and 0 < candidates < size and not adjustments["left_out_rows"]:
         text = f"dictionary={size}, but there are only {candidates} different rows: all of them are candidates."
         found.append((UserWarning, f'{text} Use dictionary="all" for that.'))
     return found

@@ -100,7 +100,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         - arrays of shape ``(n_iter_,)``, one value per iteration: ``log_evidence`` (nats), ``noise_std``
           (units of the target), ``active`` (basis functions) and ``elapsed`` (seconds);
         - ``certificate``: the gain that was left (nats) and why the search ended; ``actions``: how many changes the
-          search made; ``repairs``: what was done to rows and numbers, such as merged rows;
+          search made; ``adjustments``: what was done to rows and numbers, such as merged rows;
         - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only for a model that
           interpolates its rows: relevance vectors, rows and the signs;
         - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log

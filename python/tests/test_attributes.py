@@ -330,15 +330,15 @@ def test_report(cls, inference):
         assert 0.0 <= certificate["largest_gain"] < 1e-3
         # Where the curvature moves precisions rest by what they gain.
         assert certificate["largest_gradient"] < (1e-3 if cls is RVR else 2e-2)
-    assert report["repairs"]["merged_rows"] == 0
+    assert report["adjustments"]["merged_rows"] == 0
     assert set(report["actions"]) >= {"added", "deleted", "reestimated"}
 
 
 def test_repairs_are_reported():
     X, t = sinc()
     model = rvr(gamma=0.1).fit(np.column_stack([np.vstack([X, X[:5]]), np.ones(65)]), np.append(t, t[:5]))
-    assert model.report_["repairs"]["merged_rows"] == 5
-    assert model.report_["repairs"]["constant_features"] == [1]
+    assert model.report_["adjustments"]["merged_rows"] == 5
+    assert model.report_["adjustments"]["constant_features"] == [1]
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
@@ -473,8 +473,8 @@ def test_beside_an_optimum_the_search_ends_in_it(name, record):
         "intercept_alpha": None if kernels.all() else alpha[~kernels][0] * 1.05,
         "noise_variance": known["sigma2"] / 1.03,
     }
-    # An excursion might find a better one.
-    own = {"start": {"given": start}, "excursions": 0}
+    # An restart might find a better one.
+    own = {"start": {"given": start}, "restarts": 0}
     model = rvr(gamma=values["gamma"], search=own).fit(X, t)
     assert_array_equal(model.relevance_, active[kernels] - 1)
     assert np.isfinite(model.intercept_alpha_) != kernels.all()

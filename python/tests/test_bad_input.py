@@ -151,22 +151,25 @@ BAD = [
     ({"gamma": np.array([np.nan, 1.0])}, "gamma[0] = nan: expected a finite number"),
     ({"gamma": [[1.0]]}, "gamma has 2 dimensions"),
     ({"gamma": []}, "gamma"),
-    ({"basis": "given", "dictionary": 3}, "dictionary = 3: expected all or auto: of a given design matrix"),
+    (
+        {"basis": "given", "dictionary": 3},
+        "dictionary = 3: expected all or auto: every column of a given design matrix",
+    ),
     ({"search": {"scheme": "newton"}}, "search['scheme'] = 'newton': expected one of 'search', 'sequential', 'mackay'"),
     ({"search": {"scheme": None}}, "search['scheme'] = None: expected one of 'search'"),
-    ({"search": {"steps": 1}}, "search['steps']: expected a setting of the scheme 'search', one of excursions, hyper"),
-    ({"search": {"scheme": "em", "excursions": 1}}, "search['excursions']: expected a setting of the scheme 'em'"),
+    ({"search": {"steps": 1}}, "search['steps']: expected a setting of the scheme 'search', one of hyperpriors"),
+    ({"search": {"scheme": "em", "restarts": 1}}, "search['restarts']: expected a setting of the scheme 'em'"),
     ({"search": {1: 1}}, "search[1]: expected a setting of the scheme 'search'"),
     ({"search": {"policy": {"batch": 0}}}, "search['policy']['batch'] = 0: expected a whole number of at least 1"),
     ({"search": {"policy": {"best": 0}}}, "search['policy']['best']: unknown field `best`, expected one of `batch`"),
     ({"search": {"tolerance": -1.0}}, "search['tolerance'] = -1: expected a positive number"),
     ({"search": {"tolerance": np.nan}}, "search['tolerance'] = nan: expected a finite number"),
     (
-        {"search": {"excursions": print}},
-        "search = {'excursions': <built-in function print>}: builtin_function_or_method",
+        {"search": {"restarts": print}},
+        "search = {'restarts': <built-in function print>}: builtin_function_or_method",
     ),
-    ({"search": {"excursions": 1.5}}, "search['excursions']: invalid type: floating point `1.5`"),
-    ({"search": {"excursions": "many"}}, "search['excursions']: invalid type: string \"many\""),
+    ({"search": {"restarts": 1.5}}, "search['restarts']: invalid type: floating point `1.5`"),
+    ({"search": {"restarts": "many"}}, "search['restarts']: invalid type: string \"many\""),
     ({"search": {"hyperpriors": {"a": -1.0}}}, "search['hyperpriors']['a'] = -1: expected zero or a positive number"),
     *[({"search": {"max_iterations": v}}, "search['max_iterations']") for v in (0, -1, 1.5, None, "a", True)],
     ({"n_jobs": 0}, "n_jobs == 0"),
@@ -264,9 +267,9 @@ def test_bad_kernel_matrices(match, matrix):
     [
         (ValueError, r"the kernel function returned shape \(3, 3\): expected \(60, 60\)", lambda a, b: np.ones((3, 3))),
         (ValueError, "the kernel function returned shape", lambda a, b: None),
-        (ValueError, "some are no finite", lambda a, b: np.full((len(a), len(b)), np.nan)),
-        (ValueError, "some are no finite", lambda a, b: np.full((len(a), len(b)), 1j)),
-        (ValueError, "some are no finite", lambda a, b: np.full((len(a), len(b)), "x")),
+        (ValueError, "values that are not finite", lambda a, b: np.full((len(a), len(b)), np.nan)),
+        (ValueError, "values that are not finite", lambda a, b: np.full((len(a), len(b)), 1j)),
+        (ValueError, "values that are not finite", lambda a, b: np.full((len(a), len(b)), "x")),
         (ZeroDivisionError, "division by zero", lambda a, b: 1 / 0),
     ],
 )
@@ -282,7 +285,7 @@ def test_a_kernel_function_that_fails_in_predict():
 
     model = rvr(kernel=kernel).fit(X, T)
     good = False
-    with pytest.raises(ValueError, match="some are no finite"):
+    with pytest.raises(ValueError, match="values that are not finite"):
         model.predict(X)
 
 
@@ -322,7 +325,7 @@ def test_a_constant_target_gives_the_intercept_alone(inference, value, tmp_path)
     assert len(model.relevance_) == 0
     assert model.relevance_vectors_.shape == (0, 1)
     assert model.dual_coef_.shape == (1, 0)
-    assert model.report_["repairs"]["constant_target"]
+    assert model.report_["adjustments"]["constant_target"]
     assert_allclose(model.predict(X), value, rtol=1e-6)
     check_alive(model, X, tmp_path)
 
@@ -370,7 +373,7 @@ def test_pure_noise_classes(inference, tmp_path):
 def test_constant_features(cls, inference, tmp_path):
     rows = np.column_stack([C, np.full(80, 3.0)])
     model = papers(cls, gamma=0.3, search=inference).fit(rows, Y)
-    assert model.report_["repairs"]["constant_features"] == [2]
+    assert model.report_["adjustments"]["constant_features"] == [2]
     assert_array_equal(model.relevance_, papers(cls, gamma=0.3, search=inference).fit(C, Y).relevance_)
     check_alive(model, rows, tmp_path)
 
@@ -406,7 +409,7 @@ def test_every_row_twice_is_a_weight_of_two(cls, inference):
     assert_array_equal(twice.alpha_, weight.alpha_)
     assert_array_equal(twice.covariance_, weight.covariance_)
     assert_array_equal(twice.predict(rows), weight.predict(rows))
-    assert twice.report_["repairs"]["merged_rows"] == len(rows)
+    assert twice.report_["adjustments"]["merged_rows"] == len(rows)
     assert papers(cls, **own).fit(rows, target).log_evidence_ != weight.log_evidence_
 
 
@@ -426,7 +429,7 @@ def test_targets_free_of_noise(inference, target, tmp_path):
     with pytest.warns(InterpolationWarning, match="RVR: .*noise variance is at its lower limit"):
         model = rvr(gamma=0.1, search=inference).fit(X, target)
     # The noise precision has a cap of 1e6 over the variance of the target.
-    assert model.report_["repairs"]["noise_capped"]
+    assert model.report_["adjustments"]["noise_capped"]
     assert model.noise_variance_ >= 0.99e-6 * target.var()
     assert_allclose(model.predict(X), target, atol=2e-3)
     check_alive(model, X, tmp_path)

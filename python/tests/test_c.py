@@ -272,5 +272,5 @@ def test_what_cannot_be_written():
         rvr(gamma=0.6, variance="healed").fit(S, T).to_c()
     X = np.linspace(0.0, 1.0, 60)[:, np.newaxis]
     model = papers(SVR, gamma=0.05, C=1e9, epsilon=1e-6).fit(X, np.sin(6.0 * X[:, 0]))
-    with pytest.raises(ValueError, match="take precision = double, or fit with weight_prior = ard"):
+    with pytest.raises(ValueError, match="use precision = double, or fit with weight_prior = ard"):
         model.to_c()

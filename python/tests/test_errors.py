@@ -12,13 +12,13 @@ COUNTS = np.abs(T).round()
 GRAM = X @ X.T
 
 CASES = [
-    (RVR(keep_statistics=True), X, T, r"^keep_statistics = True: expected False, or a kernel and a dictionary"),
+    (RVR(keep_statistics=True), X, T, r"^keep_statistics = True: expected False, or a kernel with a dictionary"),
     (RVR(calibrate=True, likelihood="poisson", folds=3), X, COUNTS, r"^calibrate = True: expected False: "),
     (
         RVR(keep_rows=5, likelihood="poisson"),
         X,
         COUNTS,
-        r"^keep_rows = a number: expected None: .* that relvec computes$",
+        r"^keep_rows = a number: expected None, or Gaussian noise and a built-in kernel",
     ),
     (RVR(gamma=[1.0, 2.0, 3.0]), X, T, r"^gamma = 3 values: expected one number, or one per feature \(2\)$"),
     (NuSVC(nu=0.9), C, np.arange(40) < 3, r"^nu = 0.9: expected a number in \("),
@@ -34,7 +34,7 @@ CASES = [
         RVR(kernel="precomputed", landmarks=X[:3]),
         GRAM,
         T,
-        "cannot be combined with kernel='precomputed': .* alone. Leave",
+        "cannot be combined with kernel='precomputed': .* training rows. Leave",
     ),
     (
         RVR(basis="given", landmarks=X[:3]),

@@ -187,7 +187,7 @@ def test_time_limit_leaves_rows_out_where_there_is_no_time_for_all_of_them():
     with pytest.warns(ConvergenceWarning, match="are not enough for all rows: 7000 of them were left out") as caught:
         model = rvr(gamma=0.5, dictionary=3000, time_limit=1e-9).fit(rows, t)
     assert [w.filename for w in caught] == [__file__]
-    assert model.report_["repairs"]["left_out_rows"] == 7000
+    assert model.report_["adjustments"]["left_out_rows"] == 7000
     assert model.report_["status"] == "time_limit"
     assert_array_equal(model.relevance_vectors_, rows[model.relevance_])
     assert model.score(rows, t) > 0.8

@@ -188,7 +188,7 @@ def test_own_kernels():
         ({}, {"noise_variance": put(V, 3, np.nan)}, r"noise_variance\[3\] = nan"),
         ({}, {"noise_variance": V[:-1]}, "one value per row"),
         ({}, {"noise_variance": 0.1}, "one value per row"),
-        ({}, {"noise_variance": ["a"] * len(X)}, "no number"),
+        ({}, {"noise_variance": ["a"] * len(X)}, "not numbers"),
         ({"noise_variance": 0.1}, {"noise_variance": V}, "own noise_variance is not given"),
         ({"likelihood": "poisson"}, {"noise_variance": V}, "gaussian"),
         ({}, {"exposure": DAYS}, "poisson"),
@@ -248,5 +248,5 @@ def test_noise_that_is_too_small_to_be_reached_warns():
     with pytest.warns(ConvergenceWarning, match="noise is too small to be reached: residuals are"):
         model = rvr(gamma=0.5, noise_variance=1e-18).fit(rows, target)
     times = np.sqrt(np.mean((model.predict(rows) - target) ** 2)) / 1e-9
-    assert_allclose(model.report_["repairs"]["residual_over_noise"], times, rtol=1e-6)
-    assert "residual_over_noise" not in rvr(gamma=0.5, noise_variance=1e-2).fit(rows, target).report_["repairs"]
+    assert_allclose(model.report_["adjustments"]["residual_over_noise"], times, rtol=1e-6)
+    assert "residual_over_noise" not in rvr(gamma=0.5, noise_variance=1e-2).fit(rows, target).report_["adjustments"]

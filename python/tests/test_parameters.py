@@ -113,7 +113,7 @@ def test_numbers_of_other_types_are_those_numbers():
 
 
 def test_grid_search_over_the_search():
-    grid = {"search": ["mackay", {"excursions": 0}, {"scheme": "em", "tolerance": 0.1}, None]}
+    grid = {"search": ["mackay", {"restarts": 0}, {"scheme": "em", "tolerance": 0.1}, None]}
     chosen = GridSearchCV(rvr(gamma=0.1), grid, cv=KFold(3, shuffle=True, random_state=0), error_score="raise").fit(
         X, T
     )

@@ -109,7 +109,7 @@ def test_constant_and_repeated_features(cls, rows):
     assert_allclose(model.feature_relevance_.sum(), 1.0)
     once = papers(cls, gamma="evidence-ard").fit(X[:, :2], y)
     assert abs(np.log((model.gamma_[1] + model.gamma_[3]) / once.gamma_[1])) < 0.5
-    assert model.report_["repairs"]["constant_features"] == [2]
+    assert model.report_["adjustments"]["constant_features"] == [2]
     assert model.score(more, y) > 0.9
 
 
@@ -142,7 +142,7 @@ def test_a_dictionary_larger_than_the_table(rows):
             {"kernel": "precomputed", "centres": "learned"},
             "centres = 'learned' needs a kernel that relvec computes",
         ),
-        ({"basis": "given", "centres": "learned"}, "centres = learned: expected fixed: columns of a design matrix"),
+        ({"basis": "given", "centres": "learned"}, "centres = learned: expected fixed: the columns of a design matrix"),
         ({"centres": "moved"}, "'fixed', 'learned'"),
         ({"kernel": "linear_spline", "centres": "learned"}, "linear_spline has no gradient"),
         ({"landmarks": [[0.0] * 4], "centres": "learned"}, "landmarks that are not given"),

@@ -467,7 +467,7 @@ def test_damaged_bytes():
 def test_a_constant_target():
     model = empty().update(X, np.full(600, 7.0)).fit()
     assert_allclose(model.predict(X), 7.0, rtol=1e-12)
-    assert model.report_["repairs"]["constant_target"]
+    assert model.report_["adjustments"]["constant_target"]
 
 
 # An update of minutes is interrupted from another thread.

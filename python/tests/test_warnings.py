@@ -17,11 +17,11 @@ ACTION = r"(Try|Use|Raise|Give|Multiply|Add|Standardise|If y is|Update|Check) [^
 
 def rvm(status="converged", **own):
     """A fit that ended in that way, as far as warnings look at it."""
-    repairs = QUIET | own.pop("repairs", {})
+    adjustments = QUIET | own.pop("adjustments", {})
     model = SimpleNamespace(
         status=status, relevance=np.arange(own.pop("vectors", 3)), classifier=False, likelihood="gaussian"
     )
-    report = {"repairs": repairs, "nothing_found": False, "candidates": 60, **own.pop("report", {})}
+    report = {"adjustments": adjustments, "nothing_found": False, "candidates": 60, **own.pop("report", {})}
     known = {
         "time_limit": 2.0,
         "n_iter_": 30,
@@ -46,19 +46,19 @@ CASES = {
     "iterations of a scheme": (_warnings.of_rvm(rvm("iteration_limit", _scheme="em"), True), "'scheme': 'em'"),
     "time": (_warnings.of_rvm(rvm("time_limit"), True), "best so far. Raise time_limit"),
     "rows left out": (
-        _warnings.of_rvm(rvm("time_limit", repairs={"left_out_rows": 9}), True),
+        _warnings.of_rvm(rvm("time_limit", adjustments={"left_out_rows": 9}), True),
         "9 of them were left out",
     ),
     "memory": (_warnings.of_rvm(rvm("memory_limit"), True), "Raise memory_limit"),
     "singular": (_warnings.of_rvm(rvm("singular"), True), "larger gamma"),
-    "zero columns": (_warnings.of_rvm(rvm(repairs={"zero_columns": 9}, vectors=0), True), "predicts a constant"),
+    "zero columns": (_warnings.of_rvm(rvm(adjustments={"zero_columns": 9}, vectors=0), True), "predicts a constant"),
     "nothing": (_warnings.of_rvm(rvm(report={"nothing_found": True}, vectors=0), True), 'gamma="evidence"'),
     "little": (
         _warnings.of_rvm(rvm(report={"nothing_found": True}, vectors=1), True),
         "1 relevance vector explains no",
     ),
-    "weights": (_warnings.of_rvm(rvm(repairs=small), True), "Multiply the weights by 60"),
-    "noise": (_warnings.of_rvm(rvm(repairs={"residual_over_noise": 4.0}), True), "4 times it"),
+    "weights": (_warnings.of_rvm(rvm(adjustments=small), True), "Multiply the weights by 60"),
+    "noise": (_warnings.of_rvm(rvm(adjustments={"residual_over_noise": 4.0}), True), "4 times it"),
     "kernel of scikit-learn": (
         _warnings.of_rvm(rvm(kernel=RBF(2.0), basis="kernel", n_features_in_=1), True),
         "not optimised: length_scale",

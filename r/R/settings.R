@@ -77,13 +77,13 @@ fit_warnings <- function(report, facts, settings) {
     found <- c(found, paste("the fit found nothing to learn: the model predicts a constant, or almost.",
                             "Check that the features carry information, or add rows"))
   }
-  small <- report$repairs$small_weights
+  small <- report$adjustments$small_weights
   if (!is.null(small)) {
     found <- c(found, sprintf(paste("the weights of %d rows sum to %.4g. A weight of 1 counts as one row, so that this fit",
                                     "learns almost nothing. Multiply the weights by %.4g"),
                               small$rows, small$total, small$rows / small$total))
   }
-  residual <- report$repairs$residual_over_noise
+  residual <- report$adjustments$residual_over_noise
   if (!is.null(residual)) {
     found <- c(found, sprintf(paste("the given noise is too small to be reached: residuals are %.3g times it, and predicted",
                                     "standard deviations too small by about this factor. Give a larger noise_variance, or",

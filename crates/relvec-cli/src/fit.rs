@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Encoding, Error, Interrupt, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress,
-    Repairs, Report, Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
+    Adjustments, Centres, Dictionary, Encoding, Error, Interrupt, KernelTrial, Landmarks, Likelihood, Missing, Model,
+    Probabilities, Progress, Report, Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -604,51 +604,51 @@ fn nothing_found(model: &Model, learnt: bool) -> String {
 /// result.
 fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     terminal::hold();
-    warn_of_data(model, &report.repairs, settings.rvm.time_limit);
+    warn_of_data(model, &report.adjustments, settings.rvm.time_limit);
     warn_of_end(model, report, &settings.rvm, streamed);
     note_candidates(model, report, settings, streamed);
     note_kernels(report, &settings.rvm);
-    note_repairs(&report.repairs);
+    note_adjustments(&report.adjustments);
 }
 
 /// Warns of rows, features and targets that the fit could not use fully.
-fn warn_of_data(model: &Model, repairs: &Repairs, time_limit: Option<f64>) {
-    if !repairs.constant_features.is_empty() {
+fn warn_of_data(model: &Model, adjustments: &Adjustments, time_limit: Option<f64>) {
+    if !adjustments.constant_features.is_empty() {
         let names: Vec<&str> =
-            repairs.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
+            adjustments.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
         let all = list(&names, NAMES_SHOWN);
         say!("warning: constant features have no effect: {all}. --drop leaves them out");
     }
-    repairs.small_weights.iter().for_each(warn_of_small_weights);
-    if repairs.constant_target {
+    adjustments.small_weights.iter().for_each(warn_of_small_weights);
+    if adjustments.constant_target {
         say!("warning: the target is constant, so the model predicts this constant; check --target");
     }
     if let Some(limit) = time_limit
-        && repairs.left_out_rows > 0
+        && adjustments.left_out_rows > 0
     {
         say!(
             "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random. --time-limit allows more",
-            count(repairs.left_out_rows, "row")
+            count(adjustments.left_out_rows, "row")
         );
     }
-    if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
+    if !adjustments.constant_outputs.is_empty() && !adjustments.constant_target {
         let names: Vec<&str> =
-            repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
+            adjustments.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
         say!("warning: constant targets: {}. The model predicts their constants; leave them out", list(&names, NAMES_SHOWN));
     }
 }
 
 /// Warns of a fit that ended early, or whose model may be useless.
 fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
-    let repairs = &report.repairs;
-    if let Some(times) = repairs.residual_over_noise {
+    let adjustments = &report.adjustments;
+    if let Some(times) = adjustments.residual_over_noise {
         say!(
             "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
              are too small by about this factor; give a larger noise variance, or let the fit learn it",
             significant(times, 3)
         );
     }
-    if report.nothing_found && !repairs.constant_target {
+    if report.nothing_found && !adjustments.constant_target {
         say!("warning: {}", nothing_found(model, report.kernel_search.is_some()));
     }
     if let Some(found) = &report.interpolation {
@@ -656,11 +656,11 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
     } else if let Some(note) = interpolation::note(model, report).filter(|_| !streamed) {
         say!("note: {note}");
     }
-    if repairs.jitter > 0.0 {
+    if adjustments.jitter > 0.0 {
         say!(
             "warning: nearly collinear basis functions: a jitter of {} was added, and single weights are not reliable; try a larger \
              --gamma, which makes the basis functions narrower",
-            significant(repairs.jitter, 2)
+            significant(adjustments.jitter, 2)
         );
     }
     match report.status {
@@ -687,7 +687,7 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
 
 /// Prints the numbers of centres and candidates if other numbers are possible.
 fn note_candidates(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
-    let (rvm, repairs) = (&settings.rvm, &report.repairs);
+    let (rvm, adjustments) = (&settings.rvm, &report.adjustments);
     if let (Some(process), Some(prior)) = (&report.process, &model.process)
         && !process.reached
         && process.centres > 0
@@ -702,13 +702,13 @@ fn note_candidates(model: &Model, report: &Report, settings: &Settings, streamed
     }
     let given = settings.centres.is_some() || matches!(rvm.landmarks, Landmarks::Given(_));
     match rvm.dictionary {
-        _ if given || repairs.left_out_rows > 0 => {}
+        _ if given || adjustments.left_out_rows > 0 => {}
         Dictionary::Size(size) if size > model.n_rows => {
             say!("warning: --dictionary {size} is more than the number of rows; all {} rows are candidates", model.n_rows);
         }
         // The fit ended before candidates were chosen.
         _ if report.candidates == 0 => {}
-        _ if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns => {
+        _ if report.candidates < model.n_rows - adjustments.merged_rows - adjustments.shared_columns => {
             let hint = if streamed { "" } else { " (--dictionary all takes every row)" };
             let (candidates, rows) = (report.candidates, model.n_rows);
             say!("note: {candidates} of {} are candidates for relevance vectors{hint}", count(rows, "row"));
@@ -742,11 +742,11 @@ fn note_kernels(report: &Report, rvm: &Rvm) {
 }
 
 /// Prints notes on rows and columns that were left out without any effect.
-fn note_repairs(repairs: &Repairs) {
-    if repairs.merged_rows > 0 {
-        say!("note: {} merged; results do not change", count(repairs.merged_rows, "duplicate row"));
+fn note_adjustments(adjustments: &Adjustments) {
+    if adjustments.merged_rows > 0 {
+        say!("note: {} merged; results do not change", count(adjustments.merged_rows, "duplicate row"));
     }
-    if repairs.zero_columns > 0 {
-        say!("note: {} left out, zero on every row", count(repairs.zero_columns, "basis function"));
+    if adjustments.zero_columns > 0 {
+        say!("note: {} left out, zero on every row", count(adjustments.zero_columns, "basis function"));
     }
 }

@@ -48,8 +48,8 @@ pub use model::{
 pub use relvec_predict::Label;
 #[doc(inline)]
 pub use report::{
-    Actions, CentreSearch, Certificate, HeldOutScores, Interpolation, Interrupt, KernelSearch, KernelTrial, Observer,
-    PrecisionPosterior, ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint,
+    Actions, Adjustments, CentreSearch, Certificate, HeldOutScores, Interpolation, Interrupt, KernelSearch, KernelTrial,
+    Observer, PrecisionPosterior, ProcessFit, ProcessTrial, Progress, Report, SmallWeights, SparsityTrial, Status, TracePoint,
     Validation, silent,
 };
 pub use rvm::{

@@ -147,7 +147,7 @@ impl SmallWeights {
 /// Adjustments that the fit made to the data or the problem. All are zero or false for well-behaved data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Repairs {
+pub struct Adjustments {
     /// Jitter added to the unit-norm diagonal to factorise the final posterior.
     pub jitter: f64,
     /// Number of rows merged into an equal one (same inputs and same target).
@@ -195,7 +195,7 @@ pub struct Interpolation {
     /// another row has with another target. Never true under a process prior, whose centres are no sign of
     /// interpolation.
     pub many_vectors: bool,
-    /// True if the noise variance is at its lower limit, see [`Repairs::noise_capped`].
+    /// True if the noise variance is at its lower limit, see [`Adjustments::noise_capped`].
     pub least_noise: bool,
 }
 
@@ -438,7 +438,7 @@ pub struct Report {
     /// Remaining gain and gradient at the end.
     pub certificate: Certificate,
     /// Adjustments that the fit made.
-    pub repairs: Repairs,
+    pub adjustments: Adjustments,
     /// True if the model predicts a constant, or almost a constant. The fit then converged to a model without relevance
     /// vectors, or to one whose log evidence is within 0.5 nats of such a model. The scheme `search` has then tried a
     /// restart as well. It is also true if a dense process finds that the features say nothing about the targets,
@@ -487,7 +487,7 @@ impl Report {
             trace,
             candidates: 0,
             certificate,
-            repairs: Repairs::default(),
+            adjustments: Adjustments::default(),
             nothing_found: false,
             interpolation: None,
             actions: Actions::default(),

@@ -65,7 +65,7 @@ fn by_regression(job: &Job, survey: &Survey, spilled: Spilled, features: Vec<Str
         let rows = search.rows.max(search.more_rows);
         say!("note: the kernel is learned from {rows} of {}", count(survey.rows, "row"));
     }
-    if !survey.whole && report.repairs.left_out_rows == 0 {
+    if !survey.whole && report.adjustments.left_out_rows == 0 {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
         report.certificate.reason = cut_short(job, survey.rows, None);
     }

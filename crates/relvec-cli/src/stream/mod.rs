@@ -229,7 +229,7 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
         report.certificate.reason = cut_short(job, done, whole.then_some(plan.rows));
     }
     report.seconds = clock.seconds();
-    report.repairs.constant_features.clone_from(&plan.constant);
+    report.adjustments.constant_features.clone_from(&plan.constant);
     (model.n_rows, model.features) = (done, features);
     Ok(Outcome::Fitted(Box::new((in_terms_of_the_table(model, plan, job.rvm.keep_statistics.then_some(&statistics)), report))))
 }

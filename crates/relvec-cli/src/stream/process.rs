@@ -36,10 +36,10 @@ pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, feat
     let observer = &mut |progress: &Progress| reporter.observe(progress);
     let (mut model, mut report) = rvm.fit_blocks_with_sample(x.view(), &targets, &rows, observer)?;
     drop(reporter);
-    let left_out = report.repairs.left_out_rows;
+    let left_out = report.adjustments.left_out_rows;
     if left_out > 0 {
         // The weights are fitted to some rows of the sample only.
-        report.repairs.left_out_rows = survey.rows - (x.nrows() - left_out);
+        report.adjustments.left_out_rows = survey.rows - (x.nrows() - left_out);
     } else if !survey.whole {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
         report.certificate.reason = cut_short(job, survey.rows, None);
@@ -50,7 +50,7 @@ pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, feat
         model.relevance.iter_mut().for_each(row);
         model.process.iter_mut().flat_map(|process| &mut process.searched).for_each(row);
     }
-    report.repairs.constant_features = survey.constant.clone();
+    report.adjustments.constant_features = survey.constant.clone();
     model.n_rows = survey.rows;
     (model.scaling, model.features) = (scaling.cloned(), features);
     Ok((model, report))

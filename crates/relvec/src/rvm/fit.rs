@@ -102,7 +102,7 @@ fn run(
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
     let Choice { kernel, search: kernel_search, learned } = match rvm.likelihood.as_dyn().scale_mixture() {
         // A fit with the initial kernel tells the weights of the rows, by which outliers count less.
-        Some(mixture) if rvm.learns_kernel() && !training.repairs.constant_target => {
+        Some(mixture) if rvm.learns_kernel() && !training.adjustments.constant_target => {
             let mut quiet = silent;
             let (model, _) =
                 single_fit::learn(&plain, &training, None, None, &mut FitDriver::of(&plain, &mut quiet, &interrupt, start))?;

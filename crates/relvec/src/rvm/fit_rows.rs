@@ -118,10 +118,10 @@ impl Rvm {
         if self.picks_rows() {
             renumber(&mut model, &numbers);
         }
-        if report.repairs.left_out_rows > 0 {
-            report.repairs.left_out_rows = n_rows - unused - (numbers.len() - report.repairs.left_out_rows);
+        if report.adjustments.left_out_rows > 0 {
+            report.adjustments.left_out_rows = n_rows - unused - (numbers.len() - report.adjustments.left_out_rows);
         }
-        report.repairs.constant_features = surveyed.constant();
+        report.adjustments.constant_features = surveyed.constant();
         report.seconds = start.elapsed().as_secs_f64();
         model.n_rows = n_rows;
         model.class_frequencies = surveyed.class_frequencies();

@@ -197,7 +197,7 @@ fn equal_landmarks_are_one() {
     let twice = ndarray::concatenate![Axis(0), *centres, *centres, ndarray::arr2(&[[1e3, 1e3]])];
     rvm.landmarks = Landmarks::Given(Centres(twice));
     let (model, report) = rvm.fit_blocks(&cut).unwrap();
-    assert_eq!((report.candidates, report.repairs.zero_columns), (7, 1));
+    assert_eq!((report.candidates, report.adjustments.zero_columns), (7, 1));
     assert!(model.relevance.iter().all(|k| *k < 6), "{:?}", model.relevance);
 }
 

@@ -176,9 +176,9 @@ fn constant_features_change_nothing_else() {
     let mut x = uniform(4, 40, 2);
     x.column_mut(1).fill(5.0);
     let t = x.column(0).mapv(f64::sin) + noise(4, 40) * 0.1;
-    real(&x, &t, |_, _, report| assert_eq!(report.repairs.constant_features, [1]));
+    real(&x, &t, |_, _, report| assert_eq!(report.adjustments.constant_features, [1]));
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.1)).collect();
-    classes(&x, &labels, |_, _, report| assert_eq!(report.repairs.constant_features, [1]));
+    classes(&x, &labels, |_, _, report| assert_eq!(report.adjustments.constant_features, [1]));
 }
 
 #[test]
@@ -186,13 +186,13 @@ fn a_constant_target_needs_the_bias_alone() {
     let x = uniform(5, 20, 2);
     for value in [3.5, -1e-9, 0.0, 1e9] {
         real(&x, &Array1::from_elem(20, value), |rvm, model, report| {
-            assert!(report.repairs.constant_target && model.relevance.is_empty(), "{} {value}", rvm.inference.name());
+            assert!(report.adjustments.constant_target && model.relevance.is_empty(), "{} {value}", rvm.inference.name());
             let mean = model.predict(x.view()).unwrap().mean;
             assert!(mean.iter().all(|m| (m - value).abs() <= 1e-6 * value.abs()), "{} {mean} {value}", rvm.inference.name());
         });
         for rvm in schemes(&Rvm { bias: false, ..Rvm::tipping2001() }) {
             let (model, report) = fit(&rvm, &x, &Targets::real(Array1::from_elem(20, value).view()));
-            assert!(report.repairs.constant_target && model.intercept_alpha.is_none());
+            assert!(report.adjustments.constant_target && model.intercept_alpha.is_none());
         }
     }
 }
@@ -213,14 +213,14 @@ fn equal_rows() {
     let t = noise(8, 20) + 4.0;
     let mean = t.mean().unwrap();
     real(&x, &t, |rvm, model, report| {
-        assert_eq!(report.repairs.shared_columns, 19);
+        assert_eq!(report.adjustments.shared_columns, 19);
         // The slow schemes may still be on their way.
         if rvm.inference.name() == "search" {
             near(model.predict(x.view()).unwrap().mean[0], mean, 0.1);
         }
     });
     classes(&x, &alternating(20), |_, model, report| {
-        assert_eq!((report.repairs.merged_rows, report.repairs.shared_columns), (18, 1));
+        assert_eq!((report.adjustments.merged_rows, report.adjustments.shared_columns), (18, 1));
         near(model.predict_probability(x.view(), Moderation::Posterior).unwrap()[[0, 1]], 0.5, 1e-6);
     });
 }
@@ -241,9 +241,9 @@ fn duplicates() {
     let half = uniform(10, 25, 2);
     let x = ndarray::concatenate![ndarray::Axis(0), half, half];
     let t = x.column(0).mapv(f64::sin) + noise(10, 50) * 0.2;
-    real(&x, &t, |_, _, report| assert_eq!((report.repairs.merged_rows, report.repairs.shared_columns), (0, 25)));
+    real(&x, &t, |_, _, report| assert_eq!((report.adjustments.merged_rows, report.adjustments.shared_columns), (0, 25)));
     let labels: Vec<usize> = x.column(0).iter().map(|v| usize::from(*v > 0.0)).collect();
-    classes(&x, &labels, |_, _, report| assert_eq!(report.repairs.merged_rows, 25));
+    classes(&x, &labels, |_, _, report| assert_eq!(report.adjustments.merged_rows, 25));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn targets_without_noise() {
     });
     let linear = Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::tipping2001() };
     let (model, report) = fit(&linear, &x, &Targets::real((x.column(0).to_owned() * 3.0 + 1.0).view()));
-    assert!(report.repairs.noise_capped);
+    assert!(report.adjustments.noise_capped);
     near(model.predict(array![[10.0]].view()).unwrap().mean[0], 31.0, 1e-2);
 }
 
@@ -317,7 +317,7 @@ fn dictionaries_larger_than_the_table() {
             let (asked, report) = fit(&Rvm { dictionary: 5000.into(), ..rvm.clone() }, &x, &targets);
             assert_eq!((&asked, report.candidates), (&all, 30));
             let (model, report) = fit(&Rvm { landmarks: given.clone(), ..rvm.clone() }, &x, &targets);
-            assert_eq!((report.candidates, report.repairs.zero_columns), (151, 1));
+            assert_eq!((report.candidates, report.adjustments.zero_columns), (151, 1));
             assert!(model.relevance.iter().all(|k| *k < 150), "no row is near {:?}", model.relevance);
             // A search for sparse models has fewer vectors than rows, however many candidates there are.
             assert!(rvm.inference.name() != "search" || model.relevance.len() < 30, "{}", model.relevance.len());

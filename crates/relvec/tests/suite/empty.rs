@@ -176,7 +176,7 @@ fn a_report_says_that_nothing_was_found() {
     }
     // A constant target is no matter of the kernel, and a model that was stopped says nothing.
     let (_, report) = wide.fit(x.view(), &Targets::real(Array1::ones(150).view())).unwrap();
-    assert!(report.repairs.constant_target && !report.nothing_found);
+    assert!(report.adjustments.constant_target && !report.nothing_found);
     let mut stop = |_: &Progress| std::ops::ControlFlow::Break(());
     let (_, report) = wide.fit_with(x.view(), &Targets::real(f.view()), &mut stop, &Interrupt::default()).unwrap();
     assert!(report.status == Status::Stopped && !report.nothing_found);

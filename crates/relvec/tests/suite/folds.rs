@@ -320,11 +320,11 @@ fn weights_that_count_as_few_rows_are_reported() {
         let (real, classes) = (Targets::real(t.view()), Targets::classes(&labels, 3));
         for (rvm, targets) in [(Rvm::tipping2001(), real), (classifier(), classes), (voting, classes)] {
             let targets = targets.with_weights(weights.view());
-            check(rvm.fit(x.view(), &targets).unwrap().1.repairs.small_weights);
+            check(rvm.fit(x.view(), &targets).unwrap().1.adjustments.small_weights);
         }
         let mut sums = Statistics::new(&rbf(1.0), x.view()).unwrap();
         sums.update(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
-        check(Rvm::tipping2001().fit_statistics(&sums).unwrap().1.repairs.small_weights);
+        check(Rvm::tipping2001().fit_statistics(&sums).unwrap().1.adjustments.small_weights);
         let targets = Targets::classes(&two, 2).with_weights(weights.view());
         check(Svm::default().fit(x.view(), &targets).unwrap().1.small_weights);
     }
@@ -339,7 +339,7 @@ fn weights_of_a_pair_of_classes_may_be_small() {
     for multi_class in [MultiClass::OneVsOne, MultiClass::OneVsRest] {
         let targets = Targets::classes(&labels, 3).with_weights(weights.view());
         let (_, report) = Rvm { multi_class, ..classifier() }.fit(x.view(), &targets).unwrap();
-        assert_eq!(report.repairs.small_weights, None);
+        assert_eq!(report.adjustments.small_weights, None);
     }
 }
 

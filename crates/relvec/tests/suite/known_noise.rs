@@ -190,7 +190,7 @@ fn weights_and_variances() {
     let (x, t, v) = (d.x.select(Axis(0), &twice), d.t.select(Axis(0), &twice), d.v.select(Axis(0), &twice));
     let repeated = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view()));
     let (weighted, (repeated, report)) = (weighted.unwrap().0, repeated.unwrap());
-    assert_eq!(report.repairs.merged_rows, 10);
+    assert_eq!(report.adjustments.merged_rows, 10);
     close("weights", &weighted.alpha, &repeated.alpha, 1e-12);
     assert!((weighted.log_evidence.unwrap() - repeated.log_evidence.unwrap()).abs() < 1e-9);
 
@@ -220,7 +220,7 @@ fn order_does_not_matter_and_unlike_noise_is_not_merged() {
     let t = concatenate![Axis(0), d.t, d.t.slice(s![..5])];
     let v = concatenate![Axis(0), d.v, d.v.slice(s![..5]).mapv(|v| 3.0 * v)];
     let (_, report) = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view())).unwrap();
-    assert_eq!(report.repairs.merged_rows, 0);
+    assert_eq!(report.adjustments.merged_rows, 0);
     assert_eq!(report.candidates, 60);
 }
 
@@ -394,7 +394,7 @@ fn noise_that_is_too_small_to_be_reached_is_reported() {
             let (model, report) = rvm.fit(x.view(), &targets).unwrap();
             let left = &t - &model.predict_mean(x.view()).unwrap();
             let times = (left.mapv(|r| r * r).sum() / 30.0).sqrt() / sigma;
-            match report.repairs.residual_over_noise {
+            match report.adjustments.residual_over_noise {
                 None => assert!(times < 2.0, "{sigma}: {times}"),
                 Some(told) => assert!(sigma < 1e-6 && (told / times - 1.0).abs() < 1e-6, "{sigma}: {times} {told}"),
             }

@@ -400,11 +400,11 @@ fn limits_and_interrupts_end_it() {
     let targets = Targets::classes(&labels, 3);
     let (model, report) = fit(&Rvm { time_limit: Some(1e-3), ..process(learnt()) }, &x, &labels, 3);
     assert_eq!((report.status, model.status), (Status::TimeLimit, Status::TimeLimit));
-    assert_eq!(report.repairs.left_out_rows, 200);
+    assert_eq!(report.adjustments.left_out_rows, 200);
     probability(&model, &x);
     // Rows of 1,000 tell the kernel, all of them the rest.
     let (model, report) = fit(&process(learnt()), &x, &labels, 3);
-    assert_eq!((report.status, report.repairs.left_out_rows), (Status::Converged, 0));
+    assert_eq!((report.status, report.adjustments.left_out_rows), (Status::Converged, 0));
     assert_eq!(report.kernel_search.as_ref().unwrap().rows, 1000);
     assert!(model.relevance.len() < 200 && report.process.as_ref().unwrap().reached);
     let few = Rvm { dictionary: Dictionary::Size(7), ..process(rbf(1.0)) };
@@ -568,7 +568,7 @@ fn many_rows_of_classes_have_the_process_prior() {
     let labels = truth(&x);
     let auto = Rvm { weight_prior: WeightPrior::Auto, ..process(learnt()) };
     let (model, report) = fit(&auto, &x, &labels, 3);
-    assert_eq!((report.status, report.repairs.left_out_rows), (Status::Converged, 0));
+    assert_eq!((report.status, report.adjustments.left_out_rows), (Status::Converged, 0));
     let search = report.kernel_search.unwrap();
     assert_eq!((search.rows, search.more_rows), (1000, 3400));
     assert!(model.labels.is_some() && report.process.unwrap().reached);
@@ -591,11 +591,11 @@ fn many_rows_of_classes_have_the_process_prior() {
     assert!((log_loss(&known, &new, &truth(&new)) - own).abs() < 0.02);
     // No time, and no memory, for all rows.
     let (late, report) = fit(&Rvm { time_limit: Some(1e-3), ..auto.clone() }, &x, &labels, 3);
-    assert_eq!((late.status, report.repairs.left_out_rows), (Status::TimeLimit, 2400));
+    assert_eq!((late.status, report.adjustments.left_out_rows), (Status::TimeLimit, 2400));
     // With less memory than the comparison of kernels takes there is none, and the limit holds.
     let (small, report) =
         fit(&Rvm { memory_limit: Some(60_000_000), dictionary: Dictionary::Size(100), ..auto.clone() }, &x, &labels, 3);
-    assert_eq!((small.status, report.repairs.left_out_rows), (Status::Converged, 0));
+    assert_eq!((small.status, report.adjustments.left_out_rows), (Status::Converged, 0));
     assert!(log_loss(&small, &new, &truth(&new)) < own + 0.1);
     // Where the features tell nothing of the classes their frequencies are predicted.
     let mixed: Vec<usize> = (0..3400).map(|i| (i * i + i / 7) % 3).collect();

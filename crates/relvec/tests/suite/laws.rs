@@ -372,7 +372,7 @@ fn weights_count_rows() {
             kinds: [data.kinds.clone(), data.kinds.clone()].concat(),
         };
         let (one, report) = rvm.fit(twice.x.view(), &twice.targets(&likelihood)).unwrap();
-        assert_eq!(report.repairs.merged_rows, 60);
+        assert_eq!(report.adjustments.merged_rows, 60);
         let two = Array1::from_elem(60, 2.0);
         let (other, _) = rvm.fit(data.x.view(), &data.targets(&likelihood).with_weights(two.view())).unwrap();
         assert_eq!(
@@ -519,7 +519,7 @@ fn the_certificate_holds() {
             inference: Inference::Search(Search {
                 start: Start::Given(hyper(&model)),
                 tolerance: 1e-6,
-                excursions: 0,
+                restarts: 0,
                 ..Search::default()
             }),
             ..rvm
@@ -533,12 +533,12 @@ fn the_certificate_holds() {
 /// Where the curvature moves with the weights an action may gain less than it promised, or lose: so many in a row end the
 /// search.
 #[test]
-fn futile_actions_end_the_search() {
-    let policy = Policy { futile: 2, ..Policy::default() };
+fn rejected_actions_end_the_search() {
+    let policy = Policy { rejections: 2, ..Policy::default() };
     let inference = Search { policy, ..Search::default() }.into();
     let kernel = Rbf { gamma: 0.1.into() }.into();
     let rvm = Rvm { kernel, inference, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
-    let mut futile = 0;
+    let mut ended = 0;
     for seed in 0..8 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
         let x = Array2::from_shape_simple_fn((400, 20), || -> f64 { StandardNormal.sample(&mut random) });
@@ -551,9 +551,9 @@ fn futile_actions_end_the_search() {
         let vain = trace.iter().rev().take_while(|value| **value == trace[trace.len() - 1]).count();
         assert!(vain < 40, "seed {seed}: {vain} actions in vain at the end");
         if report.certificate.reason.starts_with("several actions in a row") {
-            futile += 1;
+            ended += 1;
             assert!(vain >= 2 && report.actions.undone >= 2, "seed {seed}: {vain}, {:?}", report.actions);
         }
     }
-    assert!(futile > 0, "no search ended so");
+    assert!(ended > 0, "no search ended so");
 }

@@ -94,13 +94,13 @@ fn search_by_other_ways() {
         let policy = |policy: Policy| Inference::from(Search { policy, ..Search::default() });
         for inference in [
             Search { start: Start::Empty, ..Search::default() }.into(),
-            Search { excursions: 0, ..Search::default() }.into(),
+            Search { restarts: 0, ..Search::default() }.into(),
             policy(Policy { batch: 1, ..Policy::default() }),
             policy(Policy { share: 0.5, ..Policy::default() }),
-            policy(Policy { clip: 1.0, held_steps: 4, ..Policy::default() }),
-            policy(Policy { dead: 0.0, steps: 20, ..Policy::default() }),
-            policy(Policy { excursion_noise: 2.0, excursion_gain: 1.0, ..Policy::default() }),
-            policy(Policy { futile: 2, rise: 0.1, ..Policy::default() }),
+            policy(Policy { clip: 1.0, frozen_steps: 4, ..Policy::default() }),
+            policy(Policy { prune_below: 0.0, steps: 20, ..Policy::default() }),
+            policy(Policy { restart_noise: 2.0, restart_gain: 1.0, ..Policy::default() }),
+            policy(Policy { rejections: 2, rise: 0.1, ..Policy::default() }),
             Sequential::default().into(),
         ] {
             let (model, report) = fit(inference.clone());
@@ -426,10 +426,10 @@ fn scaling() {
 
 /// Each repair is reported where it was made, and nowhere else.
 #[test]
-fn repairs() {
+fn adjustments() {
     let plain = data(15, 40);
-    let repairs = |d: &Data, rvm: &Rvm| d.fit(rvm).1.repairs;
-    let clean = repairs(&plain, &Rvm::tipping2001());
+    let adjustments = |d: &Data, rvm: &Rvm| d.fit(rvm).1.adjustments;
+    let clean = adjustments(&plain, &Rvm::tipping2001());
     assert_eq!((clean.merged_rows, clean.shared_columns, clean.zero_columns), (0, 0, 0));
     assert!(!clean.noise_capped && !clean.constant_target && clean.constant_features.is_empty());
 
@@ -438,22 +438,22 @@ fn repairs() {
     doubled.x.row_mut(4).assign(&row);
     doubled.x.row_mut(5).assign(&row);
     doubled.t[4] = doubled.t[3];
-    let got = repairs(&doubled, &Rvm::tipping2001());
+    let got = adjustments(&doubled, &Rvm::tipping2001());
     assert_eq!((got.merged_rows, got.shared_columns), (1, 1));
 
     let mut flat = data(15, 40);
     flat.x.column_mut(1).fill(0.0);
-    assert_eq!(repairs(&flat, &Rvm::tipping2001()).constant_features, [1]);
-    let given = repairs(&flat, &Rvm { basis: Basis::Given, ..Rvm::tipping2001() });
+    assert_eq!(adjustments(&flat, &Rvm::tipping2001()).constant_features, [1]);
+    let given = adjustments(&flat, &Rvm { basis: Basis::Given, ..Rvm::tipping2001() });
     assert_eq!((given.zero_columns, given.constant_features), (1, vec![1]));
 
     let mut exact = data(15, 40);
     exact.t = exact.x.column(0).to_owned();
-    assert!(repairs(&exact, &Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::tipping2001() }).noise_capped);
+    assert!(adjustments(&exact, &Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::tipping2001() }).noise_capped);
 
     let mut constant = data(15, 40);
     constant.t.fill(2.5);
-    assert!(repairs(&constant, &Rvm::tipping2001()).constant_target);
+    assert!(adjustments(&constant, &Rvm::tipping2001()).constant_target);
 }
 
 #[test]

@@ -330,7 +330,7 @@ fn constant_outputs() {
     let (x, mut t) = data(8, 70);
     t.column_mut(1).fill(7.0);
     let (model, report) = fit(&rvm(), &x, &t);
-    assert_eq!(report.repairs.constant_outputs, [1]);
+    assert_eq!(report.adjustments.constant_outputs, [1]);
     let found = model.predict_outputs(x.view()).unwrap();
     assert!(found[1].mean.iter().all(|m| (m - 7.0).abs() < 1e-5), "{}", found[1].mean);
     let error = |k: usize| (&found[k].mean - &t.column(k)).mapv(|r| r * r).mean().unwrap().sqrt();
@@ -340,7 +340,7 @@ fn constant_outputs() {
     t.column_mut(0).fill(1.0);
     t.column_mut(2).fill(0.0);
     let (model, report) = fit(&rvm(), &x, &t);
-    assert!(report.repairs.constant_target && model.relevance.is_empty());
+    assert!(report.adjustments.constant_target && model.relevance.is_empty());
     let found = model.predict_outputs(x.view()).unwrap();
     for (k, value) in [1.0, 7.0, 0.0].into_iter().enumerate() {
         assert!((found[k].mean[0] - value).abs() < 1e-5);
@@ -385,7 +385,7 @@ fn one_output_alone_and_files() {
     }
     // A search goes on from where another ended.
     let start = Start::Given(Hyperparameters::of(&named));
-    let warm = Rvm { inference: Search { start, excursions: 0, ..Search::default() }.into(), ..rvm() };
+    let warm = Rvm { inference: Search { start, restarts: 0, ..Search::default() }.into(), ..rvm() };
     let found = fit(&warm, &x, &t).0.log_evidence.unwrap();
     assert!((found - named.log_evidence.unwrap()).abs() < 0.1);
 }

@@ -215,7 +215,7 @@ fn singular_kernel_matrices_need_no_jitter() {
     for kernel in [rbf(1.0), rbf(1e-4), Linear {}.into()] {
         let (model, report) = fit(&Rvm { residual: Some(1e-9), ..process(kernel.clone()) }, &near, &t);
         let found = model.predict(near.view()).unwrap();
-        assert!(model.relevance.len() < 60 && report.repairs.jitter == 0.0, "{kernel:?}: {}", model.relevance.len());
+        assert!(model.relevance.len() < 60 && report.adjustments.jitter == 0.0, "{kernel:?}: {}", model.relevance.len());
         assert!(found.mean.iter().chain(&found.model_variance).all(|v| v.is_finite()));
         assert!(found.model_variance.iter().all(|v| *v >= 0.0));
         let rank = if matches!(kernel, Kernel::Linear(_)) { 2 } else { 80 };
@@ -708,7 +708,7 @@ fn large_tables_have_given_landmarks_several_outputs_and_limits() {
     let hurried = Rvm { kernel: rbf(0.5), time_limit: Some(1e-9), ..Rvm::default() };
     let (model, report) = fit(&hurried, &x, &one);
     assert_eq!(model.status, Status::TimeLimit);
-    assert!(report.repairs.left_out_rows > 1000 && model.predict(x.view()).unwrap().mean.iter().all(|m| m.is_finite()));
+    assert!(report.adjustments.left_out_rows > 1000 && model.predict(x.view()).unwrap().mean.iter().all(|m| m.is_finite()));
 }
 
 /// Rows in blocks of a size.

@@ -222,7 +222,7 @@ fn parts_do_not_depend_on_the_order_of_rows() {
 
     let twice = data.select(&(0..1010).chain((0..1010).step_by(3)).collect::<Vec<_>>());
     let (double, report) = twice.fit(&all(0.1));
-    assert_eq!((report.candidates, report.repairs.merged_rows), (1010, 337));
+    assert_eq!((report.candidates, report.adjustments.merged_rows), (1010, 337));
     let c = Array1::from_shape_fn(1010, |i| if i % 3 == 0 { 2.0 } else { 1.0 });
     let targets = Targets::real(data.t.view()).with_weights(c.view());
     let (weighted, report) = all(0.1).fit(data.x.view(), &targets).unwrap();
@@ -324,7 +324,7 @@ fn time_limits_leave_rows_out() {
     for (k, rvm) in cases.into_iter().enumerate() {
         let (model, report) = data.fit(&Rvm { time_limit: Some(1e-9), ..rvm.clone() });
         sound(&model, &report);
-        let left_out = report.repairs.left_out_rows;
+        let left_out = report.adjustments.left_out_rows;
         assert!(left_out > 6000, "case {k}: {left_out}");
         assert_eq!((report.status, model.n_rows), (Status::TimeLimit, 9000 - left_out), "case {k}");
         assert!(report.certificate.reason.contains("no time for all rows"), "{}", report.certificate.reason);
@@ -339,7 +339,7 @@ fn time_limits_leave_rows_out() {
         }
     }
     let (model, report) = data.fit(&Rvm { time_limit: Some(1e6), ..landmarks.clone() });
-    assert_eq!((report.repairs.left_out_rows, report.status), (0, Status::Converged));
+    assert_eq!((report.adjustments.left_out_rows, report.status), (0, Status::Converged));
     assert_eq!(model.to_json().unwrap(), data.fit(&landmarks).0.to_json().unwrap());
 }
 
@@ -348,7 +348,7 @@ fn time_limits_leave_rows_out() {
 #[test]
 fn crowded_parts_grow() {
     let auto = Dictionary::Rule(DictionaryRule::Auto);
-    let start = |start| Inference::Search(Search { start, excursions: 0, ..Search::default() });
+    let start = |start| Inference::Search(Search { start, restarts: 0, ..Search::default() });
     let (short, long) = (wiggly(8, 1010, 420.0), wiggly(8, 1500, 600.0));
     let memory_limit = Some(60_000_000);
     for (name, data, rvm) in [
@@ -487,7 +487,7 @@ fn wide_kernels_on_many_rows_keep_their_noise() {
     // Of the true function and noise, no weight to pay for: what no model can have but by chance.
     let bound = -0.5 * n as f64 * (2.0 * std::f64::consts::PI * std::f64::consts::E * 0.01).ln();
     assert!(model.log_evidence.unwrap() < bound + 3.0 * (0.5 * n as f64).sqrt(), "{} {bound}", model.log_evidence.unwrap());
-    assert!(!report.repairs.noise_capped);
+    assert!(!report.adjustments.noise_capped);
 }
 
 /// A constant target needs no parts; nor do rows that are all the same.
@@ -497,7 +497,7 @@ fn nothing_to_learn() {
     let t = Array1::from_elem(1300, 7.0);
     let (model, report) = all(1.0).fit(x.view(), &Targets::real(t.view())).unwrap();
     sound(&model, &report);
-    assert!(model.relevance.is_empty() && report.repairs.constant_target && report.status == Status::Converged);
+    assert!(model.relevance.is_empty() && report.adjustments.constant_target && report.status == Status::Converged);
     let noise = uniform(14, 1300, 1, 1.0).column(0).to_owned();
     let same = concatenate![Axis(0), x.slice(s![..1, ..])].broadcast((1300, 2)).unwrap().to_owned();
     let (model, report) = all(1.0).fit(same.view(), &Targets::real(noise.view())).unwrap();

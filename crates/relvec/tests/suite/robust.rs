@@ -125,7 +125,7 @@ fn many_degrees_are_gaussian_noise() {
     let (one, _) = fit(&student(Some(1e9)), &d);
     let (other, _) = fit(&gaussian(), &d);
     let (found, expected) = (one.log_evidence.unwrap(), other.log_evidence.unwrap());
-    // Its rounds make more excursions, and may end a little higher.
+    // Its rounds make more restarts, and may end a little higher.
     assert!((found - expected).abs() < 0.2, "{found} {expected}");
     close("mean", &one.predict_mean(d.x.view()).unwrap().to_vec(), &other.predict_mean(d.x.view()).unwrap().to_vec(), 0.03);
     // To the last of all numbers, in the evidence and in densities.
@@ -282,7 +282,7 @@ fn odd_targets() {
     let d = spoilt(12, 40, 0.0);
     let constant = Data { x: d.x.clone(), t: Array1::from_elem(40, 3.0), out: vec![] };
     let (model, report) = fit(&student(None), &constant);
-    assert!(report.repairs.constant_target);
+    assert!(report.adjustments.constant_target);
     assert!(model.predict_mean(d.x.view()).unwrap().iter().all(|m| (m - 3.0).abs() < 1e-6));
     // All but three the same: the scale falls to its bound, and all stays finite.
     let mut t = constant.t;

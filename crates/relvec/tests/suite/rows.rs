@@ -212,7 +212,7 @@ fn few_rows_are_fitted_in_memory() {
             let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..400)).unwrap();
             let (found, report) = rvm.fit_rows(&all.parts(&[150]), &all.plan(400)).unwrap();
             assert_eq!(found.to_json().unwrap(), expected.to_json().unwrap());
-            assert_eq!(report.repairs.left_out_rows, 0);
+            assert_eq!(report.adjustments.left_out_rows, 0);
         }
     }
 }

@@ -246,7 +246,7 @@ fn constant_and_repeated_features() {
         let gamma = gammas(&model);
         assert!(gamma.iter().all(|g| g.is_finite() && *g > 0.0), "{name}: {gamma:?}");
         assert!(model.log_evidence.unwrap().is_finite());
-        assert!(report.repairs.constant_features.contains(&3) && report.repairs.constant_features.contains(&5));
+        assert!(report.adjustments.constant_features.contains(&3) && report.adjustments.constant_features.contains(&5));
         if name == "poly" {
             continue;
         }
@@ -302,7 +302,7 @@ fn few_rows_and_constant_targets_are_no_trouble() {
             assert!(gammas(&model).iter().all(|g| g.is_finite() && *g > 0.0));
             let constant = Data { t: Array1::from_elem(rows, 3.0), ..data.only(&[0, 1, 2]) };
             let (model, report) = constant.fit(&rvm(rbf(rule)));
-            assert!(report.repairs.constant_target);
+            assert!(report.adjustments.constant_target);
             assert!((model.predict(data.x.view()).unwrap().mean[0] - 3.0).abs() < 1e-9);
         }
     }

@@ -199,7 +199,7 @@ fn constant_targets_and_far_centres() {
     let mut constant = statistics.clone();
     constant.update(x.view(), &Targets::real(flat.view())).unwrap();
     let (model, report) = Rvm::tipping2001().fit_statistics(&constant).unwrap();
-    assert!(report.repairs.constant_target);
+    assert!(report.adjustments.constant_target);
     assert!((model.predict(x.view()).unwrap().mean[3] - 7.5).abs() < 1e-6);
     statistics.update(x.view(), &Targets::real(t.view())).unwrap();
     let (model, _) = Rvm::tipping2001().fit_statistics(&statistics).unwrap();
@@ -207,5 +207,5 @@ fn constant_targets_and_far_centres() {
     let far = Landmarks::Given(Centres(centres));
     let rvm = Rvm { kernel: kernels().remove(0), landmarks: far, dictionary: Dictionary::from(5), ..Rvm::tipping2001() };
     let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
-    assert!(!model.relevance.contains(&2) && report.repairs.zero_columns == 1, "{:?}", model.relevance);
+    assert!(!model.relevance.contains(&2) && report.adjustments.zero_columns == 1, "{:?}", model.relevance);
 }

@@ -99,7 +99,7 @@ fn public_types_are_send_and_sync() {
         Progress,
         RationalQuadratic,
         Rbf,
-        Repairs,
+        Adjustments,
         Report,
         Rvm,
         Scaling,

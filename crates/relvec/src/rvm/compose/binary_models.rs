@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
 use crate::error::{Error, Result};
 use crate::model::{Committee, Expansion, FittedBasis, Model};
-use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, SmallWeights, Status};
+use crate::report::{Actions, Adjustments, Certificate, Interrupt, Observer, Progress, Report, SmallWeights, Status};
 use crate::rvm::compose::fixed_kernel;
 use crate::rvm::compose::interpolation::judged;
 use crate::rvm::settings::rvm::Rvm;
@@ -81,7 +81,7 @@ pub(crate) fn fit(
     let mut report = summary(reports, status, done, start);
     // Small weights are judged over the rows of all classes, because one pair of classes may have little weight.
     let of_all = |w: &[f64]| SmallWeights::of(w.iter().sum(), w.iter().filter(|w| **w > 0.0).count());
-    report.repairs.small_weights = weights.and_then(of_all);
+    report.adjustments.small_weights = weights.and_then(of_all);
     Ok((model, report))
 }
 
@@ -157,21 +157,21 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
 
 /// Returns the report of all binary models, of which `reports` are the single reports.
 fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Instant) -> Report {
-    let (mut actions, mut repairs) = (Actions::default(), Repairs::default());
+    let (mut actions, mut adjustments) = (Actions::default(), Adjustments::default());
     let (mut largest_gain, mut largest_gradient, mut candidates): (Option<f64>, f64, usize) = (None, 0.0, 0);
     for report in &reports {
         actions.add(&report.actions);
-        repairs.jitter = repairs.jitter.max(report.repairs.jitter);
-        repairs.zero_columns = repairs.zero_columns.max(report.repairs.zero_columns);
-        repairs.merged_rows = repairs.merged_rows.max(report.repairs.merged_rows);
-        repairs.shared_columns = repairs.shared_columns.max(report.repairs.shared_columns);
+        adjustments.jitter = adjustments.jitter.max(report.adjustments.jitter);
+        adjustments.zero_columns = adjustments.zero_columns.max(report.adjustments.zero_columns);
+        adjustments.merged_rows = adjustments.merged_rows.max(report.adjustments.merged_rows);
+        adjustments.shared_columns = adjustments.shared_columns.max(report.adjustments.shared_columns);
         candidates = candidates.max(report.candidates);
         largest_gradient = largest_gradient.max(report.certificate.largest_gradient);
         largest_gain = largest_gain.into_iter().chain(report.certificate.largest_gain).reduce(f64::max);
     }
     // A feature is constant among all rows only if it is constant in every binary task.
-    let all = |d: &usize| reports.iter().all(|r| r.repairs.constant_features.contains(d));
-    repairs.constant_features = reports[0].repairs.constant_features.iter().copied().filter(all).collect();
+    let all = |d: &usize| reports.iter().all(|r| r.adjustments.constant_features.contains(d));
+    adjustments.constant_features = reports[0].adjustments.constant_features.iter().copied().filter(all).collect();
     let first = reports.iter().find(|r| r.status == status).map_or("", |r| r.certificate.reason.as_str());
     let reason = format!("{} binary models; the reason of the first with this status: {first}", reports.len());
     let certificate = Certificate { largest_gain, largest_gradient, reason };
@@ -179,7 +179,7 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         iterations,
         nothing_found: reports.iter().all(|report| report.nothing_found),
         candidates,
-        repairs,
+        adjustments,
         actions,
         members: reports,
         ..Report::of_end(status, vec![], certificate, start.elapsed().as_secs_f64())

@@ -24,12 +24,12 @@ fn found(model: &Model, report: &Report, unused: usize) -> Option<Interpolation>
         let signs = report.members.iter().filter_map(|member| member.interpolation.as_ref());
         return signs.max_by(|a, b| share(a).total_cmp(&share(b))).copied();
     }
-    if report.repairs.constant_target {
+    if report.adjustments.constant_target {
         return None;
     }
     // If the fit used a sample, `n_rows` counts only its rows, which all have a positive weight.
-    let unused = if report.repairs.left_out_rows > 0 { 0 } else { unused };
-    let rows = model.n_rows.saturating_sub(report.repairs.merged_rows + unused);
+    let unused = if report.adjustments.left_out_rows > 0 { 0 } else { unused };
+    let rows = model.n_rows.saturating_sub(report.adjustments.merged_rows + unused);
     let many = |vectors: usize| vectors as f64 > MOST_VECTORS * rows as f64;
     let sequential = matches!(model.inference.as_deref(), Some("search" | "sequential"));
     // The other schemes also keep weights that the data do not determine. Counting them needs the covariance, so it is
@@ -39,9 +39,9 @@ fn found(model: &Model, report: &Report, unused: usize) -> Option<Interpolation>
         _ => model.in_use().by_data,
     };
     // Repeated inputs with different targets determine the noise variance: each repetition is one degree of freedom.
-    let noise_is_determined = report.repairs.shared_columns >= vectors;
+    let noise_is_determined = report.adjustments.shared_columns >= vectors;
     // Under a process prior, additional centres do not overfit.
     let many_vectors = report.process.is_none() && many(vectors) && !noise_is_determined;
-    let found = Interpolation { vectors, rows, many_vectors, least_noise: report.repairs.noise_capped };
+    let found = Interpolation { vectors, rows, many_vectors, least_noise: report.adjustments.noise_capped };
     (found.many_vectors || found.least_noise).then_some(found)
 }

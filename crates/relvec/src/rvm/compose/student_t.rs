@@ -84,7 +84,7 @@ struct LatentFactors {
 /// Fits a model with Student-t noise. The search starts from equal latent factors, and from factors that treat targets
 /// far from the median as outliers. It continues from the start with the higher bound.
 pub(crate) fn fit(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driver: &mut FitDriver) -> Result<(Model, Report)> {
-    if training.repairs.constant_target {
+    if training.adjustments.constant_target {
         return outer_loop::search(rvm, training, None, None, false, driver);
     }
     let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);

@@ -12,7 +12,7 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::kernel::DataScale;
 use crate::memory::{self, afford};
-use crate::report::{Interrupt, Repairs, SmallWeights};
+use crate::report::{Adjustments, Interrupt, SmallWeights};
 use crate::rvm::data::budget::DENSE;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::row_blocks::{FirstPass, RowBlocks, from_row};
@@ -62,10 +62,10 @@ impl<'a> TrainingSet<'a> {
             known_noise: false,
             units: vec![Units { scale: 1.0, mean: 0.0 }],
             noise: vec![NoisePrecision::Fixed(1.0)],
-            repairs: Repairs {
+            adjustments: Adjustments {
                 constant_features: survey.constant.clone(),
                 small_weights: SmallWeights::of(survey.weights.iter().sum(), survey.used),
-                ..Repairs::default()
+                ..Adjustments::default()
             },
             bias_only: false,
             n_rows: survey.n_rows,

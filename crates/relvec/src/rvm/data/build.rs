@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
-use crate::report::{Interrupt, Repairs, SmallWeights};
+use crate::report::{Adjustments, Interrupt, SmallWeights};
 use crate::rvm::data::budget::{DENSE, at_once};
 use crate::rvm::data::row_factors::{RowFactors, times};
 use crate::rvm::data::training_set::{Source, TrainingSet};
@@ -36,15 +36,15 @@ impl<'a> TrainingSet<'a> {
         let n = x.nrows();
         let likelihood = rvm.likelihood.as_dyn();
         let Checked { canonical, each, used } = Checked::of(rvm, x, targets)?;
-        let mut repairs = Repairs { merged_rows: canonical.merged, ..Repairs::default() };
-        repairs.constant_features =
+        let mut adjustments = Adjustments { merged_rows: canonical.merged, ..Adjustments::default() };
+        adjustments.constant_features =
             (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
         if rvm.basis == Basis::Kernel {
-            repairs.shared_columns = canonical.shared;
+            adjustments.shared_columns = canonical.shared;
         }
 
         let count = canonical.weights.iter().sum();
-        repairs.small_weights = SmallWeights::of(count, used);
+        adjustments.small_weights = SmallWeights::of(count, used);
         let (mut inner, sample_weights) = (canonical.targets, canonical.weights);
         let known = Known::of(rvm, targets, canonical.given.as_deref(), &mut inner, &sample_weights)?;
         let Known { factors, typical, log_rate } = known;
@@ -53,8 +53,8 @@ impl<'a> TrainingSet<'a> {
         let (units, constant) = centred(rvm, &mut inner, each, &weights)?;
         let all_constant = constant.iter().all(|same| *same);
         let noise_is_known = typical.is_some();
-        repairs.constant_target = all_constant;
-        repairs.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
+        adjustments.constant_target = all_constant;
+        adjustments.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
 
         let bias_only =
             all_constant && rvm.bias && (likelihood.noise() == NoiseModel::Learnt && !noise_is_known || likelihood.counts());
@@ -96,7 +96,7 @@ impl<'a> TrainingSet<'a> {
             bias_only,
             log_rate,
             known_noise: noise_is_known,
-            repairs,
+            adjustments,
             n_rows: n,
             origin,
             candidate_of,
@@ -160,7 +160,7 @@ impl<'a> TrainingSet<'a> {
             bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
             log_rate: 0.0,
             known_noise: typical.is_some(),
-            repairs: Repairs { constant_target: constant, small_weights, ..Repairs::default() },
+            adjustments: Adjustments { constant_target: constant, small_weights, ..Adjustments::default() },
             n_rows: statistics.n_rows(),
             origin: (0..l).collect(),
             candidate_of: (0..l).map(Some).collect(),

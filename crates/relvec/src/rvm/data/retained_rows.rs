@@ -21,7 +21,7 @@ impl Rvm {
         let learned = matches!(self.likelihood, Likelihood::Gaussian(_)) && !training.known_noise;
         // A model with statistics may be extended by rows whose residuals are unknown.
         let possible = learned && self.basis == Basis::Kernel && model.process.is_none() && !self.keep_statistics;
-        let certain = training.repairs.constant_target || self.inference.name() == Variational::NAME;
+        let certain = training.adjustments.constant_target || self.inference.name() == Variational::NAME;
         self.variance.unwrap_or(if possible && !certain { Variance::Healed } else { Variance::Posterior })
     }
 

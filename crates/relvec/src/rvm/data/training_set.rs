@@ -13,7 +13,7 @@ use crate::canonical::{Copies, all_variance};
 use crate::design::Design;
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
-use crate::report::{Interrupt, Repairs};
+use crate::report::{Adjustments, Interrupt};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::row_blocks::RowBlocks;
 use crate::rvm::data::row_factors::{RowFactors, over};
@@ -52,7 +52,7 @@ pub(crate) struct TrainingSet<'a> {
     pub units: Vec<Units>,
     /// Noise precision at the start, one entry per real output. One entry for classes and counts.
     pub noise: Vec<NoisePrecision>,
-    pub repairs: Repairs,
+    pub adjustments: Adjustments,
     /// True if only the bias is fitted, because the target is constant.
     pub bias_only: bool,
     /// Number of the user's rows.

@@ -8,7 +8,7 @@ use crate::canonical::Fold;
 use crate::design::Columns;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::report::Repairs;
+use crate::report::Adjustments;
 use crate::rvm::data::row_factors::{RowFactors, over, times};
 use crate::rvm::data::training_set::{Learned, Source, TrainingSet};
 use crate::rvm::settings::rvm::Rvm;
@@ -62,7 +62,7 @@ impl<'a> TrainingSet<'a> {
             known_noise: self.known_noise,
             units: self.units.clone(),
             noise: self.noise.clone(),
-            repairs: self.repairs.clone(),
+            adjustments: self.adjustments.clone(),
             bias_only: self.bias_only,
             n_rows: some.map_or(self.n_rows, <[usize]>::len),
             origin,
@@ -83,7 +83,7 @@ impl<'a> TrainingSet<'a> {
     where
         'a: 'b,
     {
-        let Some(learned) = learned.filter(|_| !self.repairs.constant_target) else { return self };
+        let Some(learned) = learned.filter(|_| !self.adjustments.constant_target) else { return self };
         let most = 1.0 / (LEAST_NOISE_SHARE * learned.hyper.log_noise.exp());
         let noise = self.noise.iter().map(|noise| noise.capped(most)).collect();
         // Statistics keep their landmarks for rows that are added later.
@@ -132,13 +132,13 @@ impl<'a> TrainingSet<'a> {
     pub fn with_rows<'b>(&self, rvm: &'b Rvm, some: &[usize]) -> TrainingSet<'b> {
         let part = self.with(rvm, &self.kernel(), Some(some));
         let left_out_rows = self.rows.nrows() - some.len();
-        let repairs = Repairs { merged_rows: 0, left_out_rows, ..part.repairs.clone() };
-        let Source::Rows { rows, .. } = &self.source else { return TrainingSet { repairs, ..part } };
+        let adjustments = Adjustments { merged_rows: 0, left_out_rows, ..part.adjustments.clone() };
+        let Source::Rows { rows, .. } = &self.source else { return TrainingSet { adjustments, ..part } };
         let kept: Vec<usize> = left_of(rows, some).into_iter().map(|(candidate, _)| candidate).collect();
-        let repairs = Repairs { shared_columns: some.len() - kept.len(), ..repairs };
+        let adjustments = Adjustments { shared_columns: some.len() - kept.len(), ..adjustments };
         let place = |k: &Option<usize>| k.and_then(|k| kept.binary_search(&k).ok());
         TrainingSet {
-            repairs,
+            adjustments,
             origin: kept.iter().map(|k| self.origin[*k]).collect(),
             candidate_of: self.candidate_of.iter().map(place).collect(),
             ..part

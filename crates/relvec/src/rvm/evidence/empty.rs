@@ -31,7 +31,7 @@ const BIAS: PrecisionUpdate = PrecisionUpdate {
 /// Returns the errors of [`EvidenceSolver::solve`].
 pub(crate) fn has_nothing(solver: &EvidenceSolver, model: &ActivePosterior) -> Result<bool> {
     let problem = solver.problem;
-    if problem.training.repairs.constant_target || problem.training.bias_only {
+    if problem.training.adjustments.constant_target || problem.training.bias_only {
         return Ok(false);
     }
     let kernels = model.active.iter().any(|j| *j > 0 || !problem.has_bias);

@@ -53,7 +53,7 @@ pub(crate) fn residual_over_noise(problem: &ScaledProblem, solution: &ActivePost
     let given = problem.constant_curvature()
         && training.rvm.likelihood.as_dyn().scale_mixture().is_none()
         && training.noise.iter().all(|noise| !noise.is_learnt())
-        && !training.repairs.constant_target
+        && !training.adjustments.constant_target
         && training.rows.nrows() > 0;
     let at_limit = |(j, a): (&usize, &f64)| !(*j == 0 && problem.has_bias) && *a <= (1.0 + AT_LIMIT) * LEAST_PRECISION;
     if !given || !solution.active.iter().zip(&solution.a).any(at_limit) {

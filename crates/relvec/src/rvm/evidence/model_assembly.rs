@@ -41,7 +41,7 @@ fn posterior(problem: &ScaledProblem, ordered: &ActivePosterior, solution: &Acti
     let (units, beta) = (&problem.training.units, solution.beta[0]);
     let scale = units[0].scale;
     let norm = |j: &usize| problem.design.norms()[*j];
-    let learned = problem.training.noise.iter().any(NoisePrecision::is_learnt) || problem.training.repairs.constant_target;
+    let learned = problem.training.noise.iter().any(NoisePrecision::is_learnt) || problem.training.adjustments.constant_target;
     let noise_variance = match &problem.training.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
         // The noise variances of the training rows were given. That of new rows is unknown, so that 0 is stored.

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::model::Model;
-use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
+use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status};
 use crate::rvm::data::training_set::{Learned, TrainingSet};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Landmarks;
@@ -51,8 +51,8 @@ impl Rvm {
             None => None,
         };
         let partly = rows.is_some() && whole.is_none();
-        let (found, rows, repairs) = match whole {
-            Some(found) => (found, all, training.repairs.clone()),
+        let (found, rows, adjustments) = match whole {
+            Some(found) => (found, all, training.adjustments.clone()),
             None => {
                 let most = if training.interrupt.is_late() { kernel_choice::ROWS } else { MOST_ROWS };
                 let rows = kernel_choice::affordable(training, most)?;
@@ -60,7 +60,7 @@ impl Rvm {
                 let part = sample.as_ref().unwrap_or(training);
                 let labels = Labels::of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
                 let found = if learned.has_structure { self.regress(part, &labels, &learned)? } else { None };
-                (found.unwrap_or_else(|| Found::nothing(training)), rows, part.repairs.clone())
+                (found.unwrap_or_else(|| Found::nothing(training)), rows, part.adjustments.clone())
             }
         };
         let status = match rows < all {
@@ -91,7 +91,7 @@ impl Rvm {
         };
         let report = Report {
             candidates: training.dictionary_size(),
-            repairs: Repairs { left_out_rows: all - rows, ..repairs },
+            adjustments: Adjustments { left_out_rows: all - rows, ..adjustments },
             nothing_found: model.relevance.is_empty(),
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
             process: Some(process),

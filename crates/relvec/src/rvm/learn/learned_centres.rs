@@ -64,7 +64,7 @@ pub(crate) fn learn(
 ) -> Result<Option<LearnedCentres>> {
     let is_late = || rvm.time_limit.is_some_and(|limit| start.elapsed().as_secs_f64() >= limit);
     let Some(kernel) = model.kernel() else { return Ok(None) };
-    if is_late() || training.repairs.constant_target || matches!(kernel.form(), Form::Other) {
+    if is_late() || training.adjustments.constant_target || matches!(kernel.form(), Form::Other) {
         return Ok(None);
     }
     let candidates = first_candidates(training, model, rvm.seed);

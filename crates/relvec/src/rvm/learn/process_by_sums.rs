@@ -24,7 +24,7 @@ use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::model::Model;
-use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
+use crate::report::{Actions, Adjustments, Certificate, Interrupt, ProcessFit, Report, Status};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::search::driver::FitDriver;
@@ -143,13 +143,13 @@ impl Rvm {
         driver.tell_model(model.log_evidence.unwrap_or(f64::NAN), noise_std, model.relevance.len() + usize::from(self.bias));
         let reached = residual <= most_residual;
         let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
-        let left_out_rows = if in_time { training.repairs.left_out_rows } else { n - sample.len() };
+        let left_out_rows = if in_time { training.adjustments.left_out_rows } else { n - sample.len() };
         let trace = std::mem::take(&mut driver.trace);
         let report = Report {
             candidates: candidates.len(),
-            repairs: Repairs { left_out_rows, noise_capped: capped, ..training.repairs.clone() },
+            adjustments: Adjustments { left_out_rows, noise_capped: capped, ..training.adjustments.clone() },
             // If the time limit ended the choice of centres, it is unknown whether the features carry information.
-            nothing_found: model.relevance.is_empty() && !training.repairs.constant_target && status == Status::Converged,
+            nothing_found: model.relevance.is_empty() && !training.adjustments.constant_target && status == Status::Converged,
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
             process: Some(ProcessFit {
                 centres: model.relevance.len(),

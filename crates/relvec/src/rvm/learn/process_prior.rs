@@ -17,7 +17,7 @@ use crate::kernel::Kernel;
 use crate::likelihood::NoiseModel;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
-use crate::report::{ProcessFit, Repairs, Report};
+use crate::report::{Adjustments, ProcessFit, Report};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
 use crate::rvm::evidence::lbfgs::{self, Limits};
@@ -155,10 +155,10 @@ impl Rvm {
             seconds: begin.elapsed().as_secs_f64(),
         });
         let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
-        let repairs = Repairs { jitter: 0.0, residual_over_noise: None, noise_capped: capped, ..report.repairs };
-        let nothing_found = model.relevance.is_empty() && !training.repairs.constant_target;
+        let adjustments = Adjustments { jitter: 0.0, residual_over_noise: None, noise_capped: capped, ..report.adjustments };
+        let nothing_found = model.relevance.is_empty() && !training.adjustments.constant_target;
         let seconds = report.seconds + begin.elapsed().as_secs_f64();
-        Ok((model, Report { process, repairs, nothing_found, seconds, ..report }))
+        Ok((model, Report { process, adjustments, nothing_found, seconds, ..report }))
     }
 
     /// Returns the kernel, amplitude and noise of a dense process for a training set.
@@ -320,7 +320,7 @@ impl Found<'_, '_> {
         let unit = training.units[0].scale;
         let noise: Vec<f64> = self.peak.log_noise.iter().map(|log| log.exp()).collect();
         let of_output = |k: usize| noise[k] * training.units[k].scale.powi(2);
-        let learned = training.noise.iter().any(NoisePrecision::is_learnt) || training.repairs.constant_target;
+        let learned = training.noise.iter().any(NoisePrecision::is_learnt) || training.adjustments.constant_target;
         let noise_variance = match training.rvm.likelihood.as_dyn().noise() {
             // Noise variances of the training rows were given. The noise of new rows is unknown, so 0 is stored.
             _ if training.known_noise => 0.0,

@@ -115,8 +115,8 @@ impl<'a> Frame<'a> {
         let features = self.unit.len();
         let Some(gamma) = kernel.gamma().filter(|_| self.power > 0) else { return Ok(kernel.clone()) };
         // The only known unit of a feature without effect is its own magnitude.
-        let dead = |d: usize| CONSTANT_EFFECT / self.moments.size[d].powi(self.power).max(1.0);
-        let mut gammas: Vec<f64> = (0..features).map(dead).collect();
+        let least = |d: usize| CONSTANT_EFFECT / self.moments.size[d].powi(self.power).max(1.0);
+        let mut gammas: Vec<f64> = (0..features).map(least).collect();
         for (k, d) in self.live.iter().enumerate() {
             gammas[*d] = gamma.at(k) / self.unit[*d].powi(self.power);
         }

@@ -53,7 +53,7 @@ impl JointUpdates<'_> {
             true => &[UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
             false => &[UpdateRule::Newton, UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
         };
-        let (clip, prune_below) = (self.policy.clip, self.policy.dead);
+        let (clip, prune_below) = (self.policy.clip, self.policy.prune_below);
         let update = PrecisionUpdate { rules, hyperpriors: Hyperpriors::FLAT, clip, prune_below, halvings: MAX_HALVINGS };
         for _ in 0..most {
             let Some(step) = update.step(solver, self.noise, now)? else { break };
@@ -91,7 +91,7 @@ impl JointUpdates<'_> {
     /// Alternates between joint updates and deletions with the Hessian frozen at the mode, and the next mode. If the
     /// Laplace evidence has not risen, half as many updates are tried.
     fn refit_frozen(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
-        let mut steps = self.policy.held_steps;
+        let mut steps = self.policy.frozen_steps;
         for _ in 0..MODES {
             let form = solver.frozen(now)?;
             let all: Vec<usize> = (0..now.active.len()).collect();
@@ -120,7 +120,7 @@ impl JointUpdates<'_> {
                 }
             };
             *now = risen;
-            steps = (2 * steps).min(self.policy.held_steps);
+            steps = (2 * steps).min(self.policy.frozen_steps);
         }
         Ok(())
     }

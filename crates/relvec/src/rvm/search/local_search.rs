@@ -133,8 +133,8 @@ impl LocalSearch {
         };
         let restarts = match entry.effort {
             SearchEffort::Converge => 0,
-            SearchEffort::OneRestart => settings.excursions.min(1),
-            SearchEffort::Restarts => settings.excursions,
+            SearchEffort::OneRestart => settings.restarts.min(1),
+            SearchEffort::Restarts => settings.restarts,
         };
         let mut search = LocalSearch {
             settings: settings.clone(),
@@ -229,12 +229,12 @@ impl LocalSearch {
     /// Returns the gain in nats that an action must exceed.
     fn least_gain(&self, solver: &EvidenceSolver) -> f64 {
         let least = self.settings.least_gain(solver.problem.training.count, self.now.is_ample());
-        if self.stage == Stage::NoiseFixed { least.max(self.settings.policy.excursion_gain) } else { least }
+        if self.stage == Stage::NoiseFixed { least.max(self.settings.policy.restart_gain) } else { least }
     }
 
     /// Returns true if no action is tried any more: too many in a row were undone, or the model is the bias alone.
     fn is_exhausted(&self, solver: &EvidenceSolver) -> bool {
-        let spent = solver.curvature_moves() && self.rejected >= self.settings.policy.futile;
+        let spent = solver.curvature_moves() && self.rejected >= self.settings.policy.rejections;
         spent || self.now.active.is_empty() && solver.problem.training.bias_only
     }
 
@@ -331,7 +331,7 @@ impl LocalSearch {
 
     /// Begins a noise restart: fixes the noise precision at a multiple of its value.
     fn fix_noise(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        let factor = self.settings.policy.excursion_noise;
+        let factor = self.settings.policy.restart_noise;
         let fixed: Vec<NoisePrecision> = self.now.beta.iter().map(|beta| NoisePrecision::Fixed(factor * beta)).collect();
         let a: Vec<f64> = self.now.a.iter().map(|a| a / factor).collect();
         let next = solver.solve(&self.now.active, &a, &fixed, NoiseChoice::Best, Some(&self.now))?;
@@ -445,7 +445,7 @@ impl<'p> FitRun<'p> for LocalSearch {
         let largest_gradient = best.largest_gradient();
         let reason = match self.stage {
             Stage::Done if self.full => "the memory limit leaves the model no room to grow",
-            Stage::Done if self.rejected >= self.settings.policy.futile => {
+            Stage::Done if self.rejected >= self.settings.policy.rejections => {
                 "several actions in a row, each of the largest predicted gain, did not raise the log evidence enough"
             }
             Stage::Done => "no action gains more than the tolerance",

@@ -233,16 +233,16 @@ impl OuterLoop<'_, '_, '_, '_> {
         self.working_sets.certify(&mut certificate, status == Status::Converged);
         let solution = run.best();
         let log_evidence = log_evidence - solver.prior.log(&solution.active);
-        let mut repairs = problem.training.repairs.clone();
-        repairs.zero_columns = problem.design.norms().iter().filter(|n| **n == 0.0).count();
-        repairs.jitter = solution.jitter;
-        repairs.noise_capped = problem.noise_capped(&solution.beta);
+        let mut adjustments = problem.training.adjustments.clone();
+        adjustments.zero_columns = problem.design.norms().iter().filter(|n| **n == 0.0).count();
+        adjustments.jitter = solution.jitter;
+        adjustments.noise_capped = problem.noise_capped(&solution.beta);
         let trace = std::mem::take(&mut self.driver.trace);
         let model = model_assembly::model(run.form().unwrap_or(solver), solution, log_evidence, status, trace.len())?;
-        repairs.residual_over_noise = residual_over_noise(problem, solution, &model)?;
+        adjustments.residual_over_noise = residual_over_noise(problem, solution, &model)?;
         let report = Report {
             candidates: self.working_sets.n_candidates(),
-            repairs,
+            adjustments,
             nothing_found,
             actions: self.actions,
             precisions: model_assembly::precisions(self.rvm, problem.training, &model),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::report::{Certificate, Repairs, Report, Status, silent};
+use crate::report::{Adjustments, Certificate, Report, Status, silent};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::gram::scaled_problem::{ScaledProblem, keeps_sums};
 use crate::rvm::search::driver::{Fit, FitDriver};
@@ -168,7 +168,7 @@ fn fit(
         rvm: &own,
         taken: rows.len() as u64 * row_bytes,
         interrupt: training.interrupt.for_one_fit(own.deadline(start)),
-        repairs: Repairs { left_out_rows: n - rows.len(), ..training.repairs.clone() },
+        adjustments: Adjustments { left_out_rows: n - rows.len(), ..training.adjustments.clone() },
         ..sample
     };
     match search(&own, &sample, &mut FitDriver::of(&own, &mut silent, &sample.interrupt, start)) {
@@ -250,7 +250,7 @@ mod tests {
             let classes = labels.iter().max().unwrap() + 1;
             let (model, report) = rvm.fit(x, &Targets::classes(labels, classes)).unwrap();
             let rows = if classes == 3 { rows + 1 } else { rows };
-            assert_eq!((model.n_rows, report.repairs.left_out_rows), (rows, n - rows), "{name}");
+            assert_eq!((model.n_rows, report.adjustments.left_out_rows), (rows, n - rows), "{name}");
             let most = ((FALLBACK_STEP * FALLBACK_SECONDS.0 / LEAST_SAMPLE as f64).sqrt() as usize / (classes - 1)).min(columns);
             assert_eq!(report.candidates, most, "{name}");
             assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit), "{name}");

@@ -18,22 +18,22 @@ pub struct Policy {
     pub clip: f64,
     /// Well-determinedness below which a joint update prunes a weight. With 1e-4, models of 500 basis functions end 10
     /// nats lower.
-    pub dead: f64,
+    pub prune_below: f64,
     /// Joint updates end if one of them gains fewer nats than this.
     pub rise: f64,
     /// Most joint updates between two batches.
     pub steps: usize,
     /// Joint updates at first with the Hessian fixed at one mode. The number is halved if they have not raised the
     /// evidence.
-    pub held_steps: usize,
+    pub frozen_steps: usize,
     /// Least gain of an action during a noise restart, in nats. Its model is a starting point, so that small gains do
     /// not matter.
-    pub excursion_gain: f64,
+    pub restart_gain: f64,
     /// Ratio of the noise precision that a restart fixes to that of the model that it starts from.
-    pub excursion_noise: f64,
+    pub restart_noise: f64,
     /// Number of consecutive rejected actions after which the search has converged, if the Hessian depends on the
     /// weights.
-    pub futile: usize,
+    pub rejections: usize,
 }
 
 impl Default for Policy {
@@ -42,13 +42,13 @@ impl Default for Policy {
             batch: 20,
             share: 0.2,
             clip: 2.0,
-            dead: 1e-6,
+            prune_below: 1e-6,
             rise: 1e-3,
             steps: 200,
-            held_steps: 16,
-            excursion_gain: 0.1,
-            excursion_noise: 4.0,
-            futile: 12,
+            frozen_steps: 16,
+            restart_gain: 0.1,
+            restart_noise: 4.0,
+            rejections: 12,
         }
     }
 }
@@ -56,16 +56,18 @@ impl Default for Policy {
 impl Policy {
     /// Checks the ranges. `path` is the name of the policy in the settings.
     pub(super) fn check(&self, path: &str) -> Result<()> {
-        let counts = [("batch", self.batch), ("steps", self.steps), ("held_steps", self.held_steps), ("futile", self.futile)];
+        let counts =
+            [("batch", self.batch), ("steps", self.steps), ("frozen_steps", self.frozen_steps), ("rejections", self.rejections)];
         for (name, value) in counts {
             require(value >= 1, || format!("{path}.{name}"), value, "a whole number of at least 1")?;
         }
-        let shares = [("share", self.share), ("dead", self.dead), ("rise", self.rise), ("excursion_gain", self.excursion_gain)];
+        let shares =
+            [("share", self.share), ("prune_below", self.prune_below), ("rise", self.rise), ("restart_gain", self.restart_gain)];
         for (name, value) in shares {
             let good = value.is_finite() && value >= 0.0;
             require(good, || format!("{path}.{name}"), value, "zero or a positive number")?;
         }
-        for (name, value) in [("clip", self.clip), ("excursion_noise", self.excursion_noise)] {
+        for (name, value) in [("clip", self.clip), ("restart_noise", self.restart_noise)] {
             let good = value.is_finite() && value > 0.0;
             require(good, || format!("{path}.{name}"), value, "a positive number")?;
         }

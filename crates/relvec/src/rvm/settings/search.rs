@@ -28,7 +28,7 @@ pub struct Search {
     pub tolerance: f64,
     /// Most noise restarts of a regression. A restart searches at a lower fixed noise variance, releases the noise, and
     /// keeps the better model.
-    pub excursions: usize,
+    pub restarts: usize,
     /// Start of the search.
     pub start: Start,
     /// Constants of the search.
@@ -40,7 +40,7 @@ impl Default for Search {
         Search {
             hyperpriors: Hyperpriors::default(),
             tolerance: 1e-3,
-            excursions: 2,
+            restarts: 2,
             start: Start::Auto,
             policy: Policy::default(),
         }
