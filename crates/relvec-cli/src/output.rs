@@ -26,7 +26,7 @@ enum Sink {
     Direct(BufWriter<File>),
 }
 
-/// What a path refers to.
+/// Kind of file that an output path refers to.
 enum Destination {
     /// A device, a pipe, or a file that the process has already open.
     Direct(PathBuf),

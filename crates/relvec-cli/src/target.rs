@@ -33,7 +33,7 @@ pub(crate) struct Target {
     first_text: Option<anyhow::Error>,
     /// Decimal marks of the cells read so far, if commas can be decimal marks.
     marks: Marks,
-    /// Whether all cells that are not numbers are quantities in one unit, with the message on the first one.
+    /// State of the cells that are not numbers: all are quantities in one unit or not, with the message about the first one.
     quantities: Quantities,
     /// Number of cells that are booleans.
     booleans: usize,

@@ -85,7 +85,7 @@ pub enum Error {
         format: &'static str,
         /// The line, counted from 1.
         line: usize,
-        /// What was found there, and what was expected.
+        /// The value that was found there, and the expected one.
         problem: String,
     },
     /// The name is not a valid identifier.

@@ -19,7 +19,7 @@ const LEAST_ROWS: usize = 10;
 /// their number.
 const MOST_NAMED: usize = 1000;
 
-/// What the rows so far show of the feature columns.
+/// Properties of the feature columns in the rows so far.
 pub(crate) struct Columns {
     columns: Vec<Column>,
     missing: Option<Missing>,

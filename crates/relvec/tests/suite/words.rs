@@ -15,6 +15,8 @@ const WORDS: &[(&str, &str)] = &[
     ("dies down", "is pruned"),
     ("duel", "binary model"),
     ("duels", "binary models"),
+    ("excursion", "restart"),
+    ("excursions", "restarts"),
     ("hasty", "fallback"),
     ("hopeful", "optimistic"),
     ("in the place of", "instead of"),
@@ -39,8 +41,16 @@ const WORDS: &[(&str, &str)] = &[
 const WORDS_OF_DOCUMENTS: &[(&str, &str)] = &[("learnt", "learned"), ("pooled", "of all binary models")];
 
 /// Beginnings of a Rust doc comment that point at a neighbour instead of saying what the item is.
-const BEGINNINGS: &[(&str, &str)] =
-    &[("The same", "what it is"), ("That of", "a noun"), ("Those of", "a noun"), ("Those that", "a noun")];
+const BEGINNINGS: &[(&str, &str)] = &[
+    ("As [", "what it does"),
+    ("Of ", "for, or a noun"),
+    ("That of", "a noun"),
+    ("The same", "what it is"),
+    ("Those of", "a noun"),
+    ("Those that", "a noun"),
+    ("What ", "a noun"),
+    ("Whether ", "true if, returns true if"),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -51,7 +51,7 @@ const SPAN_FLOOR: f64 = 1e-11;
 /// Noise profile of the quadratic form of one class, whose rows have their precisions in the sums.
 const PROFILE: [NoiseProfile; 1] = [NoiseProfile::Held { beta: 1.0, copies: 1.0 }];
 
-/// What the search does next.
+/// Next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Report the initial model.

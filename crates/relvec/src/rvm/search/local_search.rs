@@ -47,7 +47,7 @@ const STATIONARY: f64 = 1e-3;
 /// Number of copies of V, and of rows of G, that one iteration has in memory.
 const COPIES: u64 = 3;
 
-/// What the search does next.
+/// Next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Build the dense model.
