@@ -178,7 +178,7 @@ impl Model {
         self.by_rows(py, x, threads, |model, x| of_rows(model).predict_mean(x))
     }
 
-    /// What `find` makes of the prediction of each output and of what is `known` of each row, `[K]`.
+    /// Returns the results of `find` for the prediction of each output, `[K]`, and the noise variances `known` of the rows, `[N]`.
     fn found<T: Send + 'static>(
         &self,
         py: Python<'_>,

@@ -1,5 +1,5 @@
-//! The compiled part of the R package `relvec`: numbers and JSON texts in, numbers and JSON texts out. Everything a person sees
-//! is in the R files of the package.
+//! Compiled part of the R package `relvec`. It takes and returns numbers and JSON texts. All that a user sees is in the R files of
+//! the package.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,12 +13,12 @@ use relvec::ndarray::{Array1, Array2, ArrayView2, Axis, ShapeBuilder, stack};
 use relvec::{Error, FittedBasis, Interrupt, Label, Likelihood, Model, Moderation, RawCell, Rvm, Targets, Variance};
 use serde_json::json;
 
-/// How often the thread of R looks for Ctrl-C.
+/// Interval at which the thread of R checks for Ctrl-C.
 const LISTEN: Duration = Duration::from_millis(20);
-/// How long interrupted work is waited for; a long matrix operation ends by itself after that.
+/// Longest wait for work that was interrupted. A matrix operation that takes longer ends by itself.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A result, or the text of an error.
+/// Result, or the text of an error.
 type Answer<T> = std::result::Result<T, String>;
 
 unsafe extern "C" {
@@ -31,19 +31,19 @@ extern "C" fn check_interrupt(_: *mut c_void) {
     unsafe { R_CheckUserInterrupt() }
 }
 
-/// Whether the user has pressed Ctrl-C since the last look.
+/// Returns true if the user has pressed Ctrl-C since the last call.
 fn interrupted() -> bool {
     // SAFETY: called on R's thread only; the function takes no data.
     unsafe { R_ToplevelExec(check_interrupt, null_mut()) == 0 }
 }
 
-/// What `work` returns, done on a thread of its own while this one, R's, looks for Ctrl-C.
+/// Runs `work` on a thread of its own and returns its result. Meanwhile the thread of R checks for Ctrl-C.
 fn listening<T: Send + 'static>(work: impl FnOnce(&Interrupt) -> relvec::Result<T> + Send + 'static) -> Answer<T> {
     let interrupt = Interrupt::default();
     let switch = interrupt.clone();
     let (sender, receiver) = channel();
     let run = move || {
-        // Interrupted work may end after its caller has gone.
+        // Interrupted work may end after its caller.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(|| work(&switch))));
     };
     thread::Builder::new().name("relvec-work".into()).spawn(run).map_err(|error| error.to_string())?;
@@ -63,7 +63,7 @@ fn listening<T: Send + 'static>(work: impl FnOnce(&Interrupt) -> relvec::Result<
     }
 }
 
-/// The text of an error; R counts rows and columns from 1.
+/// Returns the text of an error, with rows and columns counted from 1 as in R.
 fn text(error: Error) -> String {
     match error {
         Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + 1, column: column + 1, value },
@@ -73,19 +73,19 @@ fn text(error: Error) -> String {
     .to_string()
 }
 
-/// Rows of R, which stores columns one after the other, [N, D].
+/// Returns the rows, [N, D], of a matrix of R, which stores columns one after the other.
 fn rows(x: &RMatrix<f64>) -> Array2<f64> {
     let view = ArrayView2::from_shape((x.nrows(), x.ncols()).f(), x.data()).expect("a matrix has its own shape");
     view.as_standard_layout().into_owned()
 }
 
-/// A matrix of R with the columns of `values`, [N, C].
+/// Returns a matrix of R with the columns of `values`, [N, C].
 fn matrix(values: &Array2<f64>) -> RMatrix<f64> {
     RMatrix::new_matrix(values.nrows(), values.ncols(), |row, column| values[[row, column]])
 }
 
-/// Fits by `settings`, the JSON of the core's parameters, to rows `x`, [N, D], and targets `y`, `[N]`: real numbers, or numbers of
-/// `classes` from 0. Returns the texts of the model file and of the report, both JSON.
+/// Fits a model to rows `x`, [N, D], and targets `y`, `[N]`, and returns the model file and the report as JSON texts. Targets are real
+/// numbers, or indices of `classes` from 0. `settings` are the parameters of the core as JSON.
 #[extendr]
 fn fit(
     settings: &str,
@@ -120,9 +120,8 @@ fn fit(
     })
 }
 
-/// What is asked of a model at the rows of `x`, [N, D]: `"response"` (means, [N, 1]; of classes their numbers from 0), `"se"`
-/// (standard deviations of new observations, [N, 1]), `"interval"` (means, lower and upper ends, [N, 3]) or `"prob"`
-/// (probabilities, [N, K]).
+/// Predicts at the rows of `x`, [N, D]. The type is `"response"` (means, [N, 1], or indices of classes from 0), `"se"` (standard
+/// deviations of new observations, [N, 1]), `"interval"` (means, lower and upper ends, [N, 3]) or `"prob"` (probabilities, [N, K]).
 #[extendr]
 fn predict(model: &str, x: RMatrix<f64>, what: &str, level: f64) -> Answer<RMatrix<f64>> {
     let model = Model::from_json(model).map_err(text)?;
@@ -139,7 +138,7 @@ fn at_rows(model: &Model, x: ArrayView2<f64>, what: &str, level: f64) -> relvec:
             _ => Ok(column(model.predict_class(x)?.into_iter().map(|class| class as f64).collect())),
         };
     }
-    // The mean of a healed variance is its own.
+    // A model with a healed variance has its own mean.
     if what == "response" && !model.is_of_counts() && model.variance != Variance::Healed {
         return model.predict_mean(x).map(column);
     }
@@ -159,7 +158,7 @@ fn at_rows(model: &Model, x: ArrayView2<f64>, what: &str, level: f64) -> relvec:
     }
 }
 
-/// The JSON of what a model file says of its model, without the numbers that only predictions need; checks the file.
+/// Checks a model file, and returns its description of the model as JSON, without the numbers that only predictions need.
 #[extendr]
 fn describe(model: &str) -> Answer<String> {
     let model = Model::from_json(model).map_err(text)?;
@@ -198,8 +197,8 @@ fn describe(model: &str) -> Answer<String> {
     Ok(facts.to_string())
 }
 
-/// The features, [N, D], of a table whose columns a model file encodes: numbers, texts or logical values, in the order of the
-/// file. A row that the file's rule leaves out is NA in all features.
+/// Returns the features, [N, D], of a table with columns of numbers, texts or logical values, in the order of the model file that
+/// encodes them. A row that the rule of the file excludes is NA in all features.
 #[extendr]
 fn encode(model: &str, columns: List) -> Answer<RMatrix<f64>> {
     let model = Model::from_json(model).map_err(text)?;
@@ -216,7 +215,7 @@ fn encode(model: &str, columns: List) -> Answer<RMatrix<f64>> {
     Ok(matrix(&out))
 }
 
-/// The cells of a column: texts, logical values or doubles.
+/// Returns the cells of a column: texts, logical values or doubles.
 fn cells(column: &Robj) -> Vec<RawCell<'_>> {
     if let Some(values) = column.as_str_vector() {
         return values.into_iter().map(|v| if v.is_na() { RawCell::Missing } else { RawCell::Text(v) }).collect();
