@@ -10,8 +10,8 @@ use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::noise::{NoisePrecision, typical};
 
-/// Number of weights of all outputs above which a coupled posterior is large, see [`ActivePosterior::is_ample`].
-pub(crate) const AMPLE: usize = 400;
+/// Number of weights of all outputs above which a coupled posterior is large, see [`ActivePosterior::is_large`].
+pub(crate) const LARGE: usize = 400;
 
 /// Weight posterior and log evidence of the columns `active` at relative precisions `a` = alpha / beta, for columns of
 /// unit norm and scaled targets.
@@ -85,8 +85,8 @@ impl ActivePosterior {
     }
 
     /// Returns true for a large coupled posterior, in which single basis functions hardly change the evidence.
-    pub fn is_ample(&self) -> bool {
-        self.is_joint() && self.mean.len() > AMPLE
+    pub fn is_large(&self) -> bool {
+        self.is_joint() && self.mean.len() > LARGE
     }
 
     /// Returns the posterior of the columns `active`, `[M]`, at relative precisions `a`, `[M]`, for a quadratic form,

@@ -86,8 +86,8 @@ pub(crate) fn columns(problem: &ScaledProblem) -> Vec<Option<usize>> {
     columns
 }
 
-/// Returns the derivatives of the log evidence in the logarithms of the kernel's parameters, from the derivatives
-/// `of_phi` in the entries of columns of unit norm, [N, M].
+/// Returns the derivatives of the log evidence in the logarithms of the kernel's parameters. `of_phi`, [N, M], are its
+/// derivatives in the entries of columns of unit norm.
 pub(crate) fn gradient_log_kernel(problem: &ScaledProblem, active: &[usize], mut of_phi: Array2<f64>) -> Vec<f64> {
     for (k, j) in active.iter().enumerate() {
         of_phi.column_mut(k).map_inplace(|v| *v /= problem.design.norms()[*j]);

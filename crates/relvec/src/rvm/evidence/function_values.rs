@@ -43,8 +43,10 @@ pub(crate) fn fitted(problem: &ScaledProblem, solution: &ActivePosterior) -> Arr
     }
 }
 
-/// Returns the root mean squared residual of `model` divided by the given noise standard deviation, if it is above
-/// [`FAR_RESIDUAL`] and weights of `solution` are at the lower limit of their precision. It needs the rows in memory.
+/// Returns the root mean squared residual of `model` divided by the given noise standard deviation.
+///
+/// It returns `None` if the noise is not given, if this ratio is at most [`FAR_RESIDUAL`], or if no weight of
+/// `solution` is at the lower limit of its precision. It needs the rows in memory.
 ///
 /// # Errors
 /// Returns the errors of [`Model::predict_mean`].

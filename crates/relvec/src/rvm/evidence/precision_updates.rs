@@ -130,7 +130,7 @@ impl PrecisionUpdate {
             }
             // If the Hessian depends on the weights, the rules ignore part of the gradient, and no step may help. A
             // parabola through the last two values has no rise at shorter steps.
-            if solver.curvature_moves() && 4.0 * rise <= last {
+            if solver.hessian_varies() && 4.0 * rise <= last {
                 break;
             }
             last = rise;

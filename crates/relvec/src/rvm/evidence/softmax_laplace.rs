@@ -63,8 +63,8 @@ pub(crate) fn mode(
     solve(problem, active, alpha, Contrasts::new(outputs + 1), each, warm)
 }
 
-/// Returns the posterior of the weights of all classes at the mode for precisions `alpha` of each class, [K, M], which
-/// are infinite for weights that are not in the model.
+/// Returns the posterior of the weights of all classes at the mode for precisions `alpha` of each class, [K, M].
+/// Precisions of weights that are not in the model are infinite.
 ///
 /// # Errors
 /// Returns the errors of [`newton::mode`].

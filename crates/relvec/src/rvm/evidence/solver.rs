@@ -54,7 +54,7 @@ impl<'p> EvidenceSolver<'p> {
     }
 
     /// Returns true if the Hessian depends on the weights, so that there is no quadratic form for all of them.
-    pub fn curvature_moves(&self) -> bool {
+    pub fn hessian_varies(&self) -> bool {
         self.quadratic.is_none()
     }
 

@@ -47,7 +47,7 @@ const SAME_COSINE: f64 = 1.0 - 1e-13;
 /// Returns the errors of [`EvidenceSolver::solve`]. Shared precisions whose model cannot be factorised are skipped.
 pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result<ActivePosterior> {
     let problem = solver.problem;
-    let columns = match solver.curvature_moves() {
+    let columns = match solver.hessian_varies() {
         true => thinned(affordable(solver), MOST_WEIGHTS / problem.training.outputs.max(1)),
         false => without_copies(solver, affordable(solver)),
     };
@@ -67,7 +67,7 @@ pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result
         }
     }
     let highest = tried.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
-    let least = match solver.curvature_moves() {
+    let least = match solver.hessian_varies() {
         true => highest - (1.0 - ENOUGH) * (highest - tried.first().map_or(highest, |(_, value)| *value)),
         false => highest,
     };

@@ -32,7 +32,7 @@ impl JointUpdates<'_> {
     /// # Errors
     /// Returns the errors of [`EvidenceSolver::solve`].
     pub fn refit(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
-        if solver.curvature_moves() {
+        if solver.hessian_varies() {
             return self.refit_mode(solver, now);
         }
         loop {
@@ -49,7 +49,7 @@ impl JointUpdates<'_> {
     /// Returns the errors of [`EvidenceSolver::solve`].
     pub fn joint(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior, rise: f64, most: usize) -> Result<()> {
         // Newton's step (M6) holds only for a constant Hessian of the negative log-likelihood.
-        let rules: &[UpdateRule] = match solver.curvature_moves() {
+        let rules: &[UpdateRule] = match solver.hessian_varies() {
             true => &[UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
             false => &[UpdateRule::Newton, UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
         };

@@ -14,9 +14,9 @@
 //! the result of MacKay's fixed point if that is better.
 //!
 //! If the Hessian depends on the weights, gains are those of the quadratic form at the mode, and the Laplace evidence
-//! decides. The search then starts with the bias alone and without a penalty per kernel, because single kernels may
-//! gain little where only several of them separate the classes. It starts again from a dense model, and continues with
-//! the better of both models.
+//! decides. The search then starts with the bias alone and without a penalty per kernel. Single kernels may gain little
+//! if only several of them separate the classes. It starts again from a dense model, and continues with the better of
+//! both models.
 
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
@@ -115,7 +115,7 @@ impl LocalSearch {
             }
             (None, Start::Given(given)) => (problem.inner(given)?, Stage::LocalSearch),
             (None, Start::Empty) => ((vec![], vec![], first_beta()), Stage::LocalSearch),
-            (None, Start::Auto) if solver.curvature_moves() => (bias(), Stage::PenaltyFree),
+            (None, Start::Auto) if solver.hessian_varies() => (bias(), Stage::PenaltyFree),
             (None, Start::Auto) => (bias(), Stage::Initial),
         };
         let mut order: Vec<usize> = (0..active.len()).collect();
@@ -228,13 +228,14 @@ impl LocalSearch {
 
     /// Returns the gain in nats that an action must exceed.
     fn least_gain(&self, solver: &EvidenceSolver) -> f64 {
-        let least = self.settings.least_gain(solver.problem.training.count, self.now.is_ample());
+        let least = self.settings.least_gain(solver.problem.training.count, self.now.is_large());
         if self.stage == Stage::NoiseFixed { least.max(self.settings.policy.restart_gain) } else { least }
     }
 
-    /// Returns true if no action is tried any more: too many in a row were undone, or the model is the bias alone.
+    /// Returns true if no action is tried any more: too many in a row were undone, or the fit may contain the bias
+    /// alone and the model is empty.
     fn is_exhausted(&self, solver: &EvidenceSolver) -> bool {
-        let spent = solver.curvature_moves() && self.rejected >= self.settings.policy.rejections;
+        let spent = solver.hessian_varies() && self.rejected >= self.settings.policy.rejections;
         spent || self.now.active.is_empty() && solver.problem.training.bias_only
     }
 
@@ -256,7 +257,7 @@ impl LocalSearch {
     fn end_penalty_free(&mut self, solver: &EvidenceSolver) -> Result<()> {
         // With many rows each mode takes long: a second start is made only if the first has learned nothing.
         let many = solver.problem.has_many_entries();
-        if solver.curvature_moves() && !many && self.may_start_dense() {
+        if solver.hessian_varies() && !many && self.may_start_dense() {
             return self.start_dense(solver);
         }
         self.take_better_start();
@@ -324,7 +325,7 @@ impl LocalSearch {
     /// Returns true if a noise restart is possible: one is left, and the noise of a model that is not empty is learned.
     fn may_restart(&self, solver: &EvidenceSolver) -> bool {
         self.restarts > 0
-            && !solver.curvature_moves()
+            && !solver.hessian_varies()
             && self.noise.iter().any(NoisePrecision::is_learnt)
             && !self.now.active.is_empty()
     }
@@ -368,7 +369,7 @@ impl LocalSearch {
     fn finish(&mut self, solver: &EvidenceSolver) -> Result<()> {
         (self.stage, self.restarts) = (Stage::Done, 0);
         self.take_better_start();
-        if solver.curvature_moves() || self.effort == SearchEffort::OneRestart {
+        if solver.hessian_varies() || self.effort == SearchEffort::OneRestart {
             return Ok(());
         }
         if !self.polished {

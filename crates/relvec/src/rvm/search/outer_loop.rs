@@ -102,13 +102,13 @@ fn search_working_sets(
     };
     let (working_sets, mut candidates) = WorkingSets::new(training, &required, brief);
     let mut outer = OuterLoop { rvm, training, working_sets, actions: Actions::default(), driver };
-    let (mut sums, mut start, mut warm) = (sums, start, None);
+    let (mut given_sums, mut start, mut warm) = (sums, start, None);
     // The best model of the previous working sets and its log evidence.
     let mut best: Option<(WarmStart, f64)> = None;
     loop {
         // The model to return if the time limit passes before the search in this working set has started.
         let previous = warm.clone().filter(|_| training.height() > 0);
-        let (problem, sums) = match scaled_problem(training, candidates, sums.take()) {
+        let (problem, sums) = match scaled_problem(training, candidates, given_sums.take()) {
             Ok(made) => made,
             Err(error) => return outer.return_previous(error, previous),
         };
@@ -130,7 +130,7 @@ fn search_working_sets(
 
         // Scan all candidates for the next working set.
         if status == Status::Converged {
-            let least = scheme.least_gain(training.count, run.best().is_ample());
+            let least = scheme.least_gain(training.count, run.best().is_large());
             match outer.working_sets.next(&solver, run.best(), least) {
                 Ok(None) => {}
                 Ok(Some(next)) => match outer.driver.spent() {

@@ -70,7 +70,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
                 }
                 self.now = next;
                 self.tabu.fill(false);
-                self.factor = (!solver.curvature_moves()).then_some(factor);
+                self.factor = (!solver.hessian_varies()).then_some(factor);
             }
             Ok(_) | Err(Error::Singular { .. }) => {
                 self.actions.undone += 1;

@@ -1,5 +1,7 @@
-//! Subsampling of rows if a time limit leaves no time for all of them: a smaller training set if the sums would take
-//! most of the time, and a fallback model if the search of all rows may not be finished in time.
+//! Subsampling of rows if a time limit leaves no time for all of them.
+//!
+//! If the sums over the rows would take most of the time, the training set becomes smaller. If the search of all rows
+//! may not end in time, a fallback model is fitted first.
 
 use std::time::{Duration, Instant};
 
@@ -124,8 +126,8 @@ pub(crate) fn fallback(rvm: &Rvm, training: &TrainingSet, driver: &FitDriver, se
     fit(rvm, training, &plan, driver, search)
 }
 
-/// Fits the model of a sample. Returns `None` if it cannot help: if the Hessian is constant, if the bias alone is
-/// fitted, if the sample has no room in memory or has too few different targets, or if its model cannot be fitted.
+/// Fits the model of a sample. Returns `None` if a sample cannot help, because the Hessian is constant or the bias alone
+/// is fitted. Returns `None` too if the sample has no room in memory or too few different targets, or cannot be fitted.
 fn fit(
     rvm: &Rvm,
     training: &TrainingSet,

@@ -199,8 +199,8 @@ impl<'a> ActiveFactor<'a> {
         (0..self.position.len()).map(one).collect()
     }
 
-    /// Returns the best single action on every column and its gain in log evidence and log prior in nats, `[P]`, or
-    /// `None` for columns outside the model that are not worth adding.
+    /// Returns the best single action on every column, `[P]`, and its gain in log evidence plus log prior, in nats.
+    /// Columns outside the model that are not worth adding have `None`.
     pub fn actions(&self) -> Vec<Option<(Action, f64)>> {
         let profile = self.profiles();
         let candidates = self.candidates();
@@ -540,8 +540,8 @@ mod tests {
         (solution, again)
     }
 
-    /// After 3,000 actions, the best or random ones, S' is within 1e-5 of that of a new factor and not negative, and
-    /// the log evidence agrees to 1e-6.
+    /// After 3,000 actions, the best or random ones, S' is not negative and within 1e-5 of that of a new factor. The
+    /// log evidence agrees to 1e-6.
     #[test]
     fn rotations_do_not_drift() {
         let quadratic = quadratic(0.0, 1);
