@@ -23,10 +23,10 @@ pub(crate) enum NoisePrecision {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoiseProfile {
     /// The noise precision is profiled out: beta = count / (E + extra).
-    Moving { count: f64, extra: f64 },
+    Profiled { count: f64, extra: f64 },
     /// The noise precision is fixed. `copies` is the number of weights that share a precision: one per contrast for
     /// several classes, otherwise 1.
-    Held { beta: f64, copies: f64 },
+    Fixed { beta: f64, copies: f64 },
 }
 
 impl NoisePrecision {
@@ -57,11 +57,11 @@ impl NoisePrecision {
     /// Returns the profile by which gains of single basis functions are computed, at E (`energy`).
     pub fn profile(&self, energy: f64, count: f64, copies: f64) -> NoiseProfile {
         match *self {
-            NoisePrecision::Fixed(beta) => NoiseProfile::Held { beta, copies },
+            NoisePrecision::Fixed(beta) => NoiseProfile::Fixed { beta, copies },
             NoisePrecision::Learned { cap, c, d } if (count + 2.0 * c) / (energy + 2.0 * d) < cap => {
-                NoiseProfile::Moving { count: count + 2.0 * c, extra: 2.0 * d }
+                NoiseProfile::Profiled { count: count + 2.0 * c, extra: 2.0 * d }
             }
-            NoisePrecision::Learned { cap, .. } => NoiseProfile::Held { beta: cap, copies },
+            NoisePrecision::Learned { cap, .. } => NoiseProfile::Fixed { beta: cap, copies },
         }
     }
 

@@ -100,14 +100,14 @@ impl Quality {
     fn best(&self, s: f64, profile: &NoiseProfile) -> Option<f64> {
         let Quality { q, energy } = *self;
         Some(match *profile {
-            NoiseProfile::Held { beta, copies } => {
+            NoiseProfile::Fixed { beta, copies } => {
                 let surplus = beta * q * q - copies * s;
                 if !(surplus > MARGIN * s) {
                     return None;
                 }
                 s * (copies * s / surplus)
             }
-            NoiseProfile::Moving { count, extra } => {
+            NoiseProfile::Profiled { count, extra } => {
                 let e = energy + extra;
                 let surplus = count * q * q - s * e;
                 if !(surplus > MARGIN * s * e) {
@@ -127,8 +127,8 @@ impl Quality {
         let Quality { q, energy } = *self;
         let width = -0.5 * (s / a).ln_1p();
         match *profile {
-            NoiseProfile::Held { beta, copies } => copies * width + 0.5 * beta * q * q / (a + s),
-            NoiseProfile::Moving { count, extra } => {
+            NoiseProfile::Fixed { beta, copies } => copies * width + 0.5 * beta * q * q / (a + s),
+            NoiseProfile::Profiled { count, extra } => {
                 let share = (q * q / ((energy + extra) * (a + s))).min(1.0 - 1e-15);
                 width - 0.5 * count * (-share).ln_1p()
             }
@@ -148,11 +148,11 @@ fn best_of_several(s: f64, seen: &[Quality], profiles: &[NoiseProfile]) -> Optio
         .iter()
         .zip(profiles)
         .map(|(seen, profile)| match *profile {
-            NoiseProfile::Held { beta, copies } => {
+            NoiseProfile::Fixed { beta, copies } => {
                 level += copies * s;
                 (beta * seen.q * seen.q, s)
             }
-            NoiseProfile::Moving { count, extra } => {
+            NoiseProfile::Profiled { count, extra } => {
                 let e = seen.energy + extra;
                 level += s;
                 (count * seen.q * seen.q / e, Quality::left(s, seen.q, e) / e)
@@ -192,14 +192,14 @@ mod tests {
     /// grid is better. For equal outputs it is the best precision of one of them.
     #[test]
     fn best_precision_of_several_outputs_maximises_the_contribution() {
-        let moving = NoiseProfile::Moving { count: 50.0, extra: 0.1 };
-        let held = NoiseProfile::Held { beta: 30.0, copies: 1.0 };
+        let profiled = NoiseProfile::Profiled { count: 50.0, extra: 0.1 };
+        let fixed = NoiseProfile::Fixed { beta: 30.0, copies: 1.0 };
         let cases = [
-            (0.7, vec![(0.5, 3.0), (2.0, 8.0), (0.01, 40.0)], vec![moving, moving, moving]),
-            (0.7, vec![(0.5, 3.0), (1.4, 8.0)], vec![held, moving]),
+            (0.7, vec![(0.5, 3.0), (2.0, 8.0), (0.01, 40.0)], vec![profiled, profiled, profiled]),
+            (0.7, vec![(0.5, 3.0), (1.4, 8.0)], vec![fixed, profiled]),
             // The basis function explains one output almost entirely, and lowers the evidence of the other.
-            (1.0, vec![(1.0, 0.900_000_1), (0.05, 30.0)], vec![moving, moving]),
-            (0.9, vec![(3.0, 10.1), (0.3, 10.0), (0.0, 1.0)], vec![moving, moving, held]),
+            (1.0, vec![(1.0, 0.900_000_1), (0.05, 30.0)], vec![profiled, profiled]),
+            (0.9, vec![(3.0, 10.1), (0.3, 10.0), (0.0, 1.0)], vec![profiled, profiled, fixed]),
         ];
         for (s, seen, profiles) in cases {
             let one = candidate(s, &seen);
@@ -215,9 +215,9 @@ mod tests {
                 (one.contribution(best * (1.0 + h), &profiles) - one.contribution(best * (1.0 - h), &profiles)) / (2.0 * h);
             assert!(slope.abs() < 2e-4, "slope {slope} of {top}");
         }
-        let one = candidate(0.6, &[(0.9, 7.0)]).best(&[moving], 0.0).unwrap();
-        let three = candidate(0.6, &[(0.9, 7.0); 3]).best(&[moving; 3], 0.0).unwrap();
+        let one = candidate(0.6, &[(0.9, 7.0)]).best(&[profiled], 0.0).unwrap();
+        let three = candidate(0.6, &[(0.9, 7.0); 3]).best(&[profiled; 3], 0.0).unwrap();
         assert!((one - three).abs() < 1e-12 * one);
-        assert_eq!(candidate(0.6, &[(0.1, 7.0), (0.05, 7.0)]).best(&[moving; 2], 0.0), None);
+        assert_eq!(candidate(0.6, &[(0.1, 7.0), (0.05, 7.0)]).best(&[profiled; 2], 0.0), None);
     }
 }

@@ -55,7 +55,8 @@ fn is_near_nothing(solver: &EvidenceSolver, log_evidence: f64) -> Result<bool> {
     let unit = typical(&noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect::<Vec<f64>>());
     let first: Vec<f64> = problem.first_precisions(&[0], 1.0 / problem.training.count).iter().map(|alpha| alpha / unit).collect();
     let mut now = solver.solve(&[0], &first, noise, NoiseChoice::Best, None)?;
-    // The evidence of the model with the bias alone is at most the likelihood at its mode, whatever its precision.
+    // The evidence with the bias alone is at most the likelihood at its mode. If that is too low already, its precision
+    // need not be re-estimated.
     let occam = now.outputs as f64 * (now.lower[[0, 0]] / now.a[0].sqrt()).ln() + 0.5 * now.a[0] * now.relative_square(0);
     if log_evidence > solver.log_evidence(&now) + occam + WITHIN {
         return Ok(false);

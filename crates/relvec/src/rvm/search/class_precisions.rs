@@ -49,7 +49,7 @@ const MAX_SINGLES: usize = 10;
 /// [`ActiveFactor`](crate::rvm::evidence::active_factor::ActiveFactor).
 const SPAN_FLOOR: f64 = 1e-11;
 /// Noise profile of the quadratic form of one class, whose rows have their precisions in the sums.
-const PROFILE: [NoiseProfile; 1] = [NoiseProfile::Held { beta: 1.0, copies: 1.0 }];
+const PROFILE: [NoiseProfile; 1] = [NoiseProfile::Fixed { beta: 1.0, copies: 1.0 }];
 
 /// Next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
