@@ -1,13 +1,13 @@
-//! The floors of the house: a file uses its own folder and lower floors, never a higher one, and no files use each other in a
-//! circle. The rooms of `rvm` are floors of their own.
+//! Layers of the source files. A file uses its own folder and lower layers, never a higher one, and files do not depend
+//! on each other in a cycle. The folders of `rvm` are layers of their own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files and folders of `src`, from the ground up; those of one floor do not know each other. What the crate for predictions has,
-/// `lib.rs` names at the ground floor.
-const FLOORS: &[&[&str]] = &[
+/// Files and folders of `src`, lowest layer first. Those of one layer do not use each other. `lib.rs` re-exports the
+/// items of the prediction crate at the lowest layer.
+const LAYERS: &[&[&str]] = &[
     &["relvec_predict"],
     &["error", "sparse", "special"],
     &["canonical"],
@@ -23,11 +23,11 @@ const FLOORS: &[&[&str]] = &[
     &["lib"],
 ];
 
-/// The rooms of `rvm`, from the ground up: a file uses files of its own room, without a circle, and of those below.
-const ROOMS: &[&str] = &["settings", "data", "gram", "evidence", "search", "learn", "compose", "top"];
+/// Folders of `rvm`, lowest layer first. A file uses files of its own folder, without a cycle, and of lower folders.
+const FOLDERS: &[&str] = &["settings", "data", "gram", "evidence", "search", "learn", "compose", "top"];
 
-/// The same of the crate for predictions.
-const FLOORS_OF_PREDICTIONS: &[&[&str]] = &[
+/// Layers of the prediction crate, lowest first.
+const LAYERS_OF_PREDICTIONS: &[&[&str]] = &[
     &["prelude", "parallel"],
     &["error", "label", "special", "status"],
     &["sparse"],
@@ -40,26 +40,26 @@ const FLOORS_OF_PREDICTIONS: &[&[&str]] = &[
     &["lib"],
 ];
 
-/// Names that only these files may write.
+/// Names that only the listed files may contain.
 const ONLY_IN: &[(&str, &[&str])] = &[("faer::", &["linalg.rs"]), ("gemm::", &["linalg.rs"]), ("pulp::", &[])];
 const ONLY_IN_PREDICTIONS: &[(&str, &[&str])] = &[("pulp::", &["vector.rs", "linalg/product.rs", "linalg/solve.rs"])];
-/// Parts of the core that name the crate for predictions; the others find its types in these.
+/// Modules of the core that may name the prediction crate. The others find its types in these.
 const NAME_PREDICTIONS: &[&str] = &["kernel", "likelihood", "model", "report", "targets", "lib"];
 
-/// Most crates that predictions depend on, and crates of fits that they do without.
+/// Largest number of dependencies of the prediction crate, and crates that only fits may depend on.
 const MOST_DEPENDENCIES: usize = 10;
 const FITS_ONLY: &[&str] =
     &["relvec", "faer", "gemm", "statrs", "sysinfo", "rand", "rand_distr", "rand_pcg", "smallvec", "relvec-cli"];
 
-/// Most lines of a function, and most places where it branches.
+/// Largest number of lines and of branches of a function.
 const MOST_LINES: usize = 80;
 const MOST_BRANCHES: usize = 25;
 
-/// What the core does not do: touch files, print, keep global state.
+/// Names that the core must not contain, because it does not access files, print, or keep global state.
 const NEVER: &[&str] =
     &["std::fs", "std::path", "std::io", "println!", "eprintln!", "print!(", "dbg!", "LazyLock", "thread_local!"];
-/// But for telling the allocator once how to treat freed memory, for taking memory one thread at a time, and for asking the system
-/// how much of it there is.
+/// Exceptions: the allocator is configured once for freed memory, memory is taken by one thread at a time, and the
+/// system is asked for the amount of memory.
 const MAY_HAVE_A_STATIC: &str = "memory.rs";
 const MAY_READ: (&str, &str) = ("memory.rs", "std::fs");
 
@@ -77,7 +77,7 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Each file below `src` of a crate of the workspace, by its path there, without comments.
+/// Returns the text of each file below `src` of a crate of the workspace, without comments, by its path there.
 fn sources(name: &str) -> BTreeMap<String, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
     let without_comments =
@@ -92,34 +92,34 @@ fn sources(name: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The file or folder of `src` that a file belongs to.
-fn house_part(file: &str) -> &str {
+/// Returns the file or folder of `src` that a file belongs to.
+fn top_module(file: &str) -> &str {
     file.split('/').next().unwrap_or(file).trim_end_matches(".rs")
 }
 
-fn floor(floors: &[&[&str]], part: &str) -> Option<usize> {
-    floors.iter().position(|parts| parts.contains(&part))
+fn layer(layers: &[&[&str]], part: &str) -> Option<usize> {
+    layers.iter().position(|parts| parts.contains(&part))
 }
 
-/// The room of a file of `rvm`; those beside the rooms are on top of them.
-fn room(file: &str) -> Option<&str> {
+/// Returns the folder of a file of `rvm`. Files outside folders are in the highest layer, `top`.
+fn folder_of(file: &str) -> Option<&str> {
     let inner = file.strip_prefix("rvm/")?;
-    Some(inner.split_once('/').map_or("top", |(room, _)| room))
+    Some(inner.split_once('/').map_or("top", |(folder, _)| folder))
 }
 
-/// The code without the tests at its end, which may look at files above.
+/// Returns the code without the unit tests at its end, which may use higher layers.
 fn without_tests(code: &str) -> &str {
     code.split("#[cfg(test)]\nmod tests").next().unwrap_or(code)
 }
 
-/// The module of a file.
+/// Returns the module path of a file.
 fn module(file: &str) -> Vec<&str> {
     let mut path: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
     path.pop_if(|last| *last == "mod" || *last == "lib");
     path
 }
 
-/// What stands between commas that no brace encloses.
+/// Splits a list at commas that are not inside braces.
 fn listed(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut items) = (0, 0, vec![]);
     for (i, c) in list.char_indices() {
@@ -134,7 +134,7 @@ fn listed(list: &str) -> Vec<&str> {
     items
 }
 
-/// The paths of a use: for `a::{b, c::D}` both `a::b` and `a::c::D`.
+/// Returns the paths of a `use` tree: `a::{b, c::D}` has the paths `a::b` and `a::c::D`.
 fn paths(tree: &str) -> Vec<String> {
     match tree.split_once('{') {
         None => vec![tree.split(" as ").next().unwrap_or(tree).trim().to_string()],
@@ -145,12 +145,12 @@ fn paths(tree: &str) -> Vec<String> {
     }
 }
 
-/// The paths that code names, and whether they are made public there; from the root of the crate.
+/// Returns the paths that code names, from the root of the crate, and whether they are re-exported there.
 fn named(file: &str, code: &str, is_module: impl Fn(&[&str]) -> bool) -> Vec<(Vec<String>, bool)> {
     let (mut found, mut rest) = (vec![], String::new());
-    // What a macro names is a name of where it is called.
+    // A path inside a macro is resolved where the macro is called.
     let code = code.replace("(in crate::", "(in ").replace("$crate::", "");
-    // Comments and texts contain the word as well.
+    // Comments and strings contain the word `use` as well.
     let imports = |line: &str| line.trim_start().starts_with("use ") || line.trim_start().starts_with("pub");
     let mark = |line: &str| if imports(line) { line.replacen("use ", "\0", 1) } else { line.to_string() };
     let code = code.lines().map(mark).collect::<Vec<String>>().join("\n");
@@ -180,8 +180,9 @@ fn named(file: &str, code: &str, is_module: impl Fn(&[&str]) -> bool) -> Vec<(Ve
     found.into_iter().filter_map(|(path, public)| Some((from_root(&path)?, public))).collect()
 }
 
-/// The files that each file uses. A name that a `mod.rs` or `lib.rs` passes on is that of the file it comes from.
-fn arrows(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
+/// Returns the files that each file uses. A name that a `mod.rs` or `lib.rs` re-exports belongs to the file that
+/// defines it.
+fn dependencies(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     let files: BTreeMap<Vec<&str>, &str> = sources.keys().map(|file| (module(file), file.as_str())).collect();
     let is_module = |path: &[&str]| files.contains_key(path);
     let passes_on = |file: &str| file.ends_with("mod.rs") || file == "lib.rs";
@@ -194,7 +195,7 @@ fn arrows(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> 
     }
     let file_of = |path: &[String]| {
         let mut path = path.to_vec();
-        // A name is passed on a few times at most.
+        // A name is re-exported a few times at most.
         for _ in 0..4 {
             let known = (1..=path.len()).rev().find_map(|n| Some((n, origin.get(&path[..n])?)));
             let Some((n, from)) = known.filter(|(n, from)| path[..*n] != **from) else { break };
@@ -210,12 +211,12 @@ fn arrows(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> 
     sources.iter().map(|(file, code)| (file.as_str(), of_file((file, code)))).collect()
 }
 
-/// The shortest way along arrows from a file back to it, for the first file that has one.
-fn circle<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
-    arrows.keys().find_map(|start| {
+/// Returns the shortest dependency cycle through the first file that is part of one.
+fn cycle<'a>(dependencies: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
+    dependencies.keys().find_map(|start| {
         let (mut ways, mut seen) = (VecDeque::from([vec![*start]]), BTreeSet::new());
         while let Some(way) = ways.pop_front() {
-            for next in &arrows[way.last().expect("a way has a start")] {
+            for next in &dependencies[way.last().expect("a way has a start")] {
                 let longer = [&way[..], &[*next]].concat();
                 if next == start {
                     return Some(longer);
@@ -229,54 +230,54 @@ fn circle<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a s
     })
 }
 
-/// Sources of files that were made up.
-fn made_up(files: &[(&str, &str)]) -> BTreeMap<String, String> {
+/// Returns sources of invented files.
+fn invented(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(file, code)| (file.to_string(), code.to_string())).collect()
 }
 
-/// The sources of the core without tests.
+/// Returns the sources of the core without unit tests.
 fn core() -> BTreeMap<String, String> {
     sources("relvec").into_iter().map(|(file, code)| (file, without_tests(&code).to_string())).collect()
 }
 
 #[test]
-fn no_arrow_runs_up() {
-    for (name, floors) in [("relvec", FLOORS), ("relvec-predict", FLOORS_OF_PREDICTIONS)] {
+fn no_file_depends_on_a_higher_layer() {
+    for (name, layers) in [("relvec", LAYERS), ("relvec-predict", LAYERS_OF_PREDICTIONS)] {
         let sources = sources(name);
-        for (file, used) in arrows(&sources) {
-            let part = house_part(file);
-            let own = floor(floors, part).unwrap_or_else(|| panic!("{name}: {file} has no floor: give it one"));
+        for (file, used) in dependencies(&sources) {
+            let part = top_module(file);
+            let own = layer(layers, part).unwrap_or_else(|| panic!("{name}: {file} has no layer: give it one"));
             for other in used {
-                let used = house_part(other);
+                let used = top_module(other);
                 if used == part || used == "lib" {
                     continue;
                 }
-                let lower = floor(floors, used).unwrap_or_else(|| panic!("{name}: {file} uses {other}, which has no floor"));
-                assert!(lower < own, "{name}: {file} uses {other}, which is not on a lower floor");
+                let lower = layer(layers, used).unwrap_or_else(|| panic!("{name}: {file} uses {other}, which has no layer"));
+                assert!(lower < own, "{name}: {file} uses {other}, which is not in a lower layer");
             }
         }
     }
 }
 
 #[test]
-fn no_arrow_runs_up_between_rooms() {
+fn no_file_of_rvm_depends_on_a_higher_folder() {
     let place = |file: &str| {
-        let room = room(file)?;
-        Some(ROOMS.iter().position(|r| *r == room).unwrap_or_else(|| panic!("{file} is in no room of ROOMS")))
+        let folder = folder_of(file)?;
+        Some(FOLDERS.iter().position(|r| *r == folder).unwrap_or_else(|| panic!("{file} is in no folder of FOLDERS")))
     };
-    for (file, used) in arrows(&core()) {
+    for (file, used) in dependencies(&core()) {
         for other in used {
             if let (Some(own), Some(lower)) = (place(file), place(other)) {
-                assert!(lower <= own, "{file} uses {other}, which is in a higher room");
+                assert!(lower <= own, "{file} uses {other}, which is in a higher folder");
             }
         }
     }
 }
 
-/// A method of `Rvm` is an arrow that no `use` shows.
+/// A call of a method of `Rvm` is a dependency that no `use` shows.
 #[test]
-fn methods_of_rvm_are_called_from_their_room_or_above() {
-    let (sources, place) = (core(), |file: &str| room(file).and_then(|room| ROOMS.iter().position(|r| *r == room)));
+fn methods_of_rvm_are_called_from_their_folder_or_higher_ones() {
+    let (sources, place) = (core(), |file: &str| folder_of(file).and_then(|folder| FOLDERS.iter().position(|r| *r == folder)));
     let mut methods: BTreeMap<&str, &str> = BTreeMap::new();
     for (file, code) in sources.iter().filter(|(file, _)| place(file).is_some()) {
         let blocks = code.split("\nimpl Rvm {\n").skip(1).map(|block| block.split("\n}\n").next().unwrap_or(block));
@@ -291,7 +292,7 @@ fn methods_of_rvm_are_called_from_their_room_or_above() {
             for receiver in ["rvm", "own", "plain", "self.rvm"] {
                 assert!(
                     !code.contains(&format!("{receiver}.{name}(")),
-                    "{file} calls `{receiver}.{name}` of {home}, a higher room"
+                    "{file} calls `{receiver}.{name}` of {home}, a higher folder"
                 );
             }
         }
@@ -299,15 +300,15 @@ fn methods_of_rvm_are_called_from_their_room_or_above() {
 }
 
 #[test]
-fn no_circle_of_files() {
+fn files_have_no_dependency_cycle() {
     let sources = core();
-    let mut arrows = arrows(&sources);
-    // A `mod.rs` declares the files of its folder, which may use what stands in it.
-    for (file, used) in &mut arrows {
+    let mut dependencies = dependencies(&sources);
+    // A `mod.rs` declares the files of its folder, which may use its items.
+    for (file, used) in &mut dependencies {
         used.retain(|other| file.strip_suffix("mod.rs").is_none_or(|folder| !other.starts_with(folder)));
     }
-    let circle = circle(&arrows);
-    assert!(circle.is_none(), "files use each other in a circle: {}", circle.unwrap_or_default().join(" -> "));
+    let cycle = cycle(&dependencies);
+    assert!(cycle.is_none(), "files use each other in a cycle: {}", cycle.unwrap_or_default().join(" -> "));
 }
 
 #[test]
@@ -326,17 +327,17 @@ fn predictions_depend_on_few_crates_and_on_none_of_fits() {
     assert!(names.iter().all(|name| !FITS_ONLY.contains(name)), "{names:?}: none of {FITS_ONLY:?} is wanted");
 }
 
-/// A model file is refused if it names what no fit of this version is called.
+/// A model file is rejected if it contains a name that fits of this version do not know.
 #[test]
-fn predictions_know_the_names_of_fits() {
+fn prediction_crate_knows_all_names_of_fits() {
     use relvec_predict::internal::model::{CLASSIFIERS, REGRESSORS, SCHEMES};
     assert_eq!(SCHEMES, relvec::Inference::NAMES);
     assert_eq!([CLASSIFIERS, REGRESSORS].concat(), relvec::Formulation::NAMES);
 }
 
 #[test]
-fn the_test_sees_arrows() {
-    let files = made_up(&[
+fn dependencies_are_found_in_every_form_of_path() {
+    let files = invented(&[
         ("lib.rs", "mod model;\npub use model::{Expansion, Model};\npub use rvm::Rvm;\n"),
         ("error.rs", "pub type Result = ();"),
         ("linalg.rs", "fn f() -> crate::Model {}"),
@@ -347,8 +348,8 @@ fn the_test_sees_arrows() {
         ("rvm.rs", "use crate::kernel::{Poly, Rbf};"),
         ("svm.rs", ""),
     ]);
-    let arrows = arrows(&files);
-    let used = |file: &str| arrows[file].iter().copied().collect::<Vec<_>>();
+    let dependencies = dependencies(&files);
+    let used = |file: &str| dependencies[file].iter().copied().collect::<Vec<_>>();
     assert_eq!(used("linalg.rs"), ["model.rs"]);
     assert_eq!(used("model.rs"), ["rvm.rs", "svm.rs"]);
     assert_eq!(used("kernel/mod.rs"), ["kernel/rbf.rs", "model.rs"]);
@@ -359,30 +360,31 @@ fn the_test_sees_arrows() {
 }
 
 #[test]
-fn the_test_sees_circles() {
+fn dependency_cycles_are_found() {
     let straight = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::{c, d::D};"), ("c.rs", "use crate::d::D;"), ("d.rs", "")];
-    assert_eq!(circle(&arrows(&made_up(&straight))), None);
+    assert_eq!(cycle(&dependencies(&invented(&straight))), None);
     let around = [
         ("a.rs", "use crate::b::B;"),
         ("b.rs", "use crate::c;"),
         ("c.rs", "use crate::{d::D};"),
         ("d.rs", "fn f(b: super::b::B) {}"),
     ];
-    assert_eq!(circle(&arrows(&made_up(&around))), Some(vec!["b.rs", "c.rs", "d.rs", "b.rs"]));
+    assert_eq!(cycle(&dependencies(&invented(&around))), Some(vec!["b.rs", "c.rs", "d.rs", "b.rs"]));
 }
 
-/// The drawing of the rooms as the sources have it: files of each room, and the rooms that they use.
+/// Returns the drawing of the folders of `rvm`: the files of each folder, and the folders that they use.
 fn drawing() -> String {
     let sources = core();
-    let arrows = arrows(&sources);
+    let dependencies = dependencies(&sources);
     let mut out = String::new();
-    for (k, name) in ROOMS.iter().enumerate().rev() {
+    for (k, name) in FOLDERS.iter().enumerate().rev() {
         let inside: Vec<&str> =
-            arrows.keys().copied().filter(|file| room(file) == Some(*name) && *file != "rvm/mod.rs").collect();
+            dependencies.keys().copied().filter(|file| folder_of(file) == Some(*name) && *file != "rvm/mod.rs").collect();
         let names = inside.iter().map(|file| file.trim_start_matches("rvm/").trim_start_matches(&format!("{name}/")));
         let names = names.map(|file| file.trim_end_matches("/mod.rs").trim_end_matches(".rs"));
-        let used = |lower: &&&str| inside.iter().any(|file| arrows[file].iter().any(|other| room(other) == Some(**lower)));
-        let used: Vec<&str> = ROOMS[..k].iter().rev().filter(used).copied().collect();
+        let used =
+            |lower: &&&str| inside.iter().any(|file| dependencies[file].iter().any(|other| folder_of(other) == Some(**lower)));
+        let used: Vec<&str> = FOLDERS[..k].iter().rev().filter(used).copied().collect();
         let mut line = format!("{name:<10}");
         for file in names {
             if line.rsplit('\n').next().map_or(0, str::len) + file.len() > 108 {
@@ -399,17 +401,17 @@ fn drawing() -> String {
 }
 
 #[test]
-fn the_drawing_is_that_of_the_sources() {
+fn drawing_in_contributing_agrees_with_the_sources() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../CONTRIBUTING.md");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let shown =
         text.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).find(|b| b.starts_with("top "));
     let drawing = drawing();
-    assert_eq!(shown, Some(drawing.as_str()), "CONTRIBUTING.md is to show the rooms as they are:\n{drawing}");
+    assert_eq!(shown, Some(drawing.as_str()), "CONTRIBUTING.md must show the folders as they are:\n{drawing}");
 }
 
 #[test]
-fn libraries_stay_behind_one_file() {
+fn wrapped_libraries_are_named_in_one_file_only() {
     for (owner, rules) in [("relvec", ONLY_IN), ("relvec-predict", ONLY_IN_PREDICTIONS)] {
         for (file, code) in sources(owner) {
             for (name, files) in rules {
@@ -418,7 +420,7 @@ fn libraries_stay_behind_one_file() {
         }
     }
     for (file, code) in sources("relvec") {
-        let may = NAME_PREDICTIONS.contains(&house_part(&file));
+        let may = NAME_PREDICTIONS.contains(&top_module(&file));
         assert!(may || !code.contains("relvec_predict"), "{file} names `relvec_predict`: only {NAME_PREDICTIONS:?} may");
     }
     for (file, code) in sources("relvec-cli") {
@@ -426,7 +428,7 @@ fn libraries_stay_behind_one_file() {
     }
 }
 
-/// Name, lines and branches of each function: from its head to the brace that closes it.
+/// Returns name, number of lines and number of branches of each function.
 fn functions(code: &str) -> Vec<(String, usize, usize)> {
     let lines: Vec<&str> = code.lines().collect();
     let head = |line: &str| {
@@ -451,7 +453,7 @@ fn functions(code: &str) -> Vec<(String, usize, usize)> {
 }
 
 #[test]
-fn functions_are_read_at_one_sight() {
+fn functions_stay_below_the_limits_of_lines_and_branches() {
     let long = format!("pub(in crate::rvm) fn long<T>(t: T) {{\n{}}}\n", "    if t {}\n".repeat(3));
     assert_eq!(functions(&long), [("long".to_string(), 5, 3)]);
     for name in ["relvec", "relvec-predict", "relvec-cli", "relvec-export"] {
@@ -471,7 +473,7 @@ fn functions_are_read_at_one_sight() {
 }
 
 #[test]
-fn the_core_touches_no_files_and_prints_nothing() {
+fn core_accesses_no_files_and_prints_nothing() {
     for (file, code) in sources("relvec").into_iter().chain(sources("relvec-predict")) {
         for name in NEVER {
             let may = (file.as_str(), *name) == MAY_READ;

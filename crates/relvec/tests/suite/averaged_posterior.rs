@@ -1,4 +1,5 @@
-//! Posteriors by the mean curvature under themselves: they are what (M65) says, for every likelihood and scheme.
+//! Averaged Laplace posteriors: the Hessian is averaged over the posterior itself, (M65), for every likelihood and
+//! scheme.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
@@ -7,7 +8,7 @@ use relvec::*;
 
 const AVERAGED: PosteriorRule = PosteriorRule::Averaged;
 
-/// Three clouds, `apart` from each other; sample weights.
+/// Returns three clusters at distance `apart` from each other, and sample weights.
 fn clouds(n: usize, apart: f64) -> (Array2<f64>, Vec<usize>, Array1<f64>) {
     let wave = |i: usize, a: f64| ((i as f64 * a).sin() * 43758.5453).fract();
     let labels: Vec<usize> = (0..n).map(|i| i % 3).collect();
@@ -22,7 +23,7 @@ fn of(likelihood: impl Into<Likelihood>) -> Rvm {
     Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), likelihood: likelihood.into(), posterior: AVERAGED, ..Rvm::tipping2001() }
 }
 
-/// The columns in the model at `x`, the bias first if there is one.
+/// Returns the columns of the model at `x`, the bias first if there is one.
 fn columns(model: &Model, x: &Array2<f64>, rows: &Array2<f64>) -> Array2<f64> {
     let bias = usize::from(model.intercept_alpha.is_some());
     let value = |i: usize, row: usize| (-0.3 * (&x.row(i) - &rows.row(row)).mapv(|d| d * d).sum()).exp();
@@ -36,17 +37,17 @@ fn precisions(model: &Model) -> Array1<f64> {
     model.intercept_alpha.iter().chain(&model.alpha).copied().collect()
 }
 
-/// Times the covariance of the model it is the unit matrix.
+/// Checks that the precision times the covariance of the model is the identity.
 fn check_inverse(name: &str, precision: &Array2<f64>, model: &Model) {
     let product = precision.dot(&model.weight_covariance());
     let off = (&product - &Array2::<f64>::eye(product.nrows())).iter().fold(0.0f64, |m, v| m.max(v.abs()));
     assert!(off < 1e-4, "{name}: off by {off}");
 }
 
-/// The precision of the weights is that of the prior and the mean curvature, (M65), of two classes and of counts; and
-/// nothing but the covariance differs from Laplace's.
+/// For two classes and for counts, the precision of the weights is that of the prior plus the averaged Hessian, (M65).
+/// Nothing but the covariance differs from the Laplace approximation.
 #[test]
-fn the_precision_is_the_mean_under_itself() {
+fn precision_contains_the_averaged_hessian_for_two_classes_and_counts() {
     let (x, labels, c) = clouds(90, 3.0);
     let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
     let counts = x.column(0).mapv(|v| (0.5 * v).exp().round());
@@ -87,10 +88,10 @@ fn the_precision_is_the_mean_under_itself() {
     }
 }
 
-/// The same of several classes, with precisions that they share or have of their own; here there is next to no
-/// curvature at the mode, and Laplace's posterior is far too wide.
+/// For several classes, (M65) holds with shared and with per-class precisions. At the mode of these classes the Hessian
+/// is almost zero, so that the Laplace posterior is far too wide.
 #[test]
-fn several_classes() {
+fn precision_contains_the_averaged_hessian_for_several_classes() {
     let (x, labels, c) = clouds(120, 8.0);
     let targets = Targets::classes(&labels, 3).with_weights(c.view());
     for class_precisions in [ClassPrecisions::Shared, ClassPrecisions::PerClass] {
@@ -101,7 +102,7 @@ fn several_classes() {
         let moderated = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
         let phi = columns(&model, &x, &x);
         let m = phi.ncols();
-        // Of the functions of the classes themselves, [K M, K M].
+        // Hessian over the functions of the classes themselves, [K M, K M].
         let mut curvature = Array2::<f64>::zeros((3 * m, 3 * m));
         for n in 0..x.nrows() {
             let (y, v) = (moderated.row(n), functions.covariance.index_axis(Axis(0), n));
@@ -116,7 +117,7 @@ fn several_classes() {
         }
         let precision = match class_precisions {
             ClassPrecisions::Shared => {
-                // Helmert's contrasts of three classes.
+                // Helmert contrasts of three classes.
                 let (a, b) = (0.5f64.sqrt(), (1.0f64 / 6.0).sqrt());
                 let e = ndarray::arr2(&[[a, b], [-a, b], [0.0, -2.0 * b]]);
                 let wide = Array2::from_shape_fn((3 * m, 2 * m), |(i, j)| if i % m == j % m { e[[i / m, j / m]] } else { 0.0 });
@@ -139,7 +140,7 @@ fn several_classes() {
         let (laplace, _) = Rvm { posterior: PosteriorRule::Laplace, ..rvm.clone() }.fit(x.view(), &targets).unwrap();
         assert!(loss(&model) < 0.7 * loss(&laplace), "{name}: {} and {}", loss(&model), loss(&laplace));
 
-        // The file says how its posterior was made; and threads change no bit.
+        // The file records the kind of posterior, and the number of threads changes no bit.
         let again = Model::from_json(&model.to_json().unwrap()).unwrap();
         assert_eq!(again, model);
         let (threads, _) = Rvm { threads: Some(1), ..rvm }.fit(x.view(), &targets).unwrap();
@@ -147,9 +148,9 @@ fn several_classes() {
     }
 }
 
-/// Of two classes the softmax is the logistic function, at given precisions.
+/// For two classes and given precisions, the softmax equals the logistic function.
 #[test]
-fn two_classes_under_the_softmax() {
+fn softmax_of_two_classes_equals_the_logistic_function() {
     let (x, labels, c) = clouds(60, 3.0);
     let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
     let targets = Targets::classes(&two, 2).with_weights(c.view());
@@ -168,9 +169,10 @@ fn two_classes_under_the_softmax() {
     close("probability", &probability(&of(Softmax::default()), &twice), &probability(&one, &at), 1e-8);
 }
 
-/// What nobody chose: the mean curvature of three classes in one model that was fitted to its end, else Laplace's.
+/// The default posterior is the averaged one for joint models of three classes. It is the Laplace posterior for other
+/// models, and for fits that were stopped or ran out of time.
 #[test]
-fn without_a_choice() {
+fn default_posterior_is_averaged_for_joint_models_of_several_classes() {
     let (x, labels, c) = clouds(90, 3.0);
     let (two, counts): (Vec<usize>, _) = (labels.iter().map(|k| (*k).min(1)).collect(), x.column(0).mapv(|v| v.exp().round()));
     let three = Targets::classes(&labels, 3).with_weights(c.view());
@@ -205,9 +207,9 @@ fn without_a_choice() {
     assert!(scheme.fit(x.view(), &pair).is_ok());
 }
 
-/// It settles however sure the rows are, and however little the prior holds; and with nothing in the model.
+/// The averaging converges for very confident rows, for very small prior precisions, and for an empty model.
 #[test]
-fn sure_rows_and_no_columns() {
+fn averaging_converges_for_confident_rows_and_empty_models() {
     let (x, labels, c) = clouds(90, 12.0);
     let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
     let targets = Targets::classes(&two, 2).with_weights(c.view());
@@ -231,8 +233,8 @@ fn sure_rows_and_no_columns() {
         check_inverse(&format!("alpha = {alpha}"), &precision, &model);
     }
 
-    // Where nothing was ever counted and the prior says little, the curvature of counts is exponential in a variance of
-    // tens: steps have to be short.
+    // If all counts are zero and the prior is weak, the Hessian is exponential in a variance of tens, and steps must be
+    // short.
     let none = Array1::zeros(90);
     for alpha in [1e-2, 1e-6, 1e-9] {
         let at = Hyperparameters { relevance: vec![0, 40], alpha: vec![alpha; 2], ..Hyperparameters::default() };
@@ -259,9 +261,9 @@ fn sure_rows_and_no_columns() {
     }
 }
 
-/// One model for each class, and a posterior that the scheme has itself.
+/// Each binary model has an averaged posterior. The variational scheme has its own posterior and rejects the option.
 #[test]
-fn committees_have_it_and_the_variational_scheme_refuses() {
+fn binary_models_are_averaged_and_the_variational_scheme_rejects_averaging() {
     let (x, labels, _) = clouds(60, 3.0);
     let targets = Targets::classes(&labels, 3);
     let rvm = Rvm { multi_class: MultiClass::OneVsRest, ..of(Bernoulli::default()) };
@@ -270,7 +272,7 @@ fn committees_have_it_and_the_variational_scheme_refuses() {
     let rvm = Rvm { inference: Variational::default().into(), ..rvm };
     let error = rvm.fit(x.view(), &targets).unwrap_err().to_string();
     assert!(error.contains("posterior") && error.contains("of its own"), "{error}");
-    // With Gaussian noise both are exact.
+    // With Gaussian noise both posteriors are exact.
     let t = x.column(0).to_owned();
     let fit = |posterior| {
         let rvm = Rvm { posterior, ..of(Gaussian::default()) };
@@ -279,10 +281,9 @@ fn committees_have_it_and_the_variational_scheme_refuses() {
     assert_eq!(fit(AVERAGED), fit(PosteriorRule::Laplace));
 }
 
-/// However steep the rates are, the posterior of counts is found, and the counts that it expects are of the size of those
-/// that there are.
+/// For steep rates the posterior of counts is found, and the expected counts have the size of the observed ones.
 #[test]
-fn steep_counts_have_a_mean_curvature() {
+fn averaged_posterior_exists_for_steep_counts() {
     for seed in 150..200 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
         let x = Array2::from_shape_fn((30, 1), |_| random.random_range(-3.0..3.0));

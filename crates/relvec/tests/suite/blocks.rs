@@ -1,4 +1,4 @@
-//! Rows in blocks: the same sums, and so the same models, as from memory; and what goes wrong on the way.
+//! Classification from rows in blocks: the same sums and models as from memory, and errors of the blocks.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use relvec::{
     Sequential, Softmax, Sparsity, Start, Status, Targets, Variational, silent,
 };
 
-/// A table cut into blocks.
+/// Training data cut into blocks.
 struct Cut {
     x: Array2<f64>,
     labels: Vec<usize>,
     classes: usize,
     weights: Option<Array1<f64>>,
-    /// Rows of a block.
+    /// Number of rows of a block.
     size: usize,
     passes: AtomicUsize,
-    /// From this pass on the last rows are missing.
+    /// Pass from which on the last rows are missing.
     shrinks: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Cut {
     }
 }
 
-/// Rows of classes along a wave, a few of them wrong.
+/// Returns rows of classes along a wave, a few of them with a wrong label.
 fn table(n: usize, classes: usize, size: usize) -> Cut {
     let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
     let x = Array2::from_shape_fn((n, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]));
@@ -71,7 +71,8 @@ fn machine(cut: &Cut, landmarks: usize) -> Rvm {
     }
 }
 
-/// A model of rows in blocks is at its precisions what one of all rows in memory is: weights, posterior, evidence.
+/// Checks weights, posterior and evidence of a model of rows in blocks against a model of all rows in memory at the
+/// same precisions.
 #[track_caller]
 fn same_as_in_memory(rvm: &Rvm, cut: &Cut, model: &Model, tolerance: f64) {
     let own = rvm.evaluate(cut.x.view(), &cut.targets(), &Hyperparameters::of(model)).unwrap();
@@ -100,7 +101,7 @@ fn close(a: f64, b: f64, tolerance: f64) {
     assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{a} and {b}");
 }
 
-/// Searches may end in different optima.
+/// Checks that the evidence is as high as in memory. Searches may end in different optima.
 #[track_caller]
 fn as_good_as_in_memory(rvm: &Rvm, cut: &Cut, model: &Model) {
     let (memory, _) = rvm.fit(cut.x.view(), &cut.targets()).unwrap();
@@ -109,12 +110,12 @@ fn as_good_as_in_memory(rvm: &Rvm, cut: &Cut, model: &Model) {
 }
 
 #[test]
-fn the_model_of_all_rows_in_memory() {
-    // Few rows; so many that a curvature serves for several steps; that it is held, and bounded first.
+fn two_classes_in_blocks_equal_the_model_in_memory() {
+    // Few rows; a Hessian that serves for several steps; a frozen Hessian that is bounded first.
     for (n, size, landmarks) in [(400, 1000, 20), (400, 97, 20), (3000, 500, 30), (36_000, 5000, 30)] {
         for weighted in [false, true].into_iter().take(if n > 10_000 { 1 } else { 2 }) {
             let mut cut = table(n, 2, size);
-            // Rows of no weight among them, a whole block too.
+            // Some rows have weight 0, including a whole block.
             let weight = |i: usize| if i < 100 { 0.0 } else { 0.5 * (i % 4) as f64 };
             cut.weights = weighted.then(|| Array1::from_shape_fn(n, weight));
             let rvm = machine(&cut, landmarks);
@@ -128,13 +129,13 @@ fn the_model_of_all_rows_in_memory() {
 }
 
 #[test]
-fn several_classes_in_blocks() {
+fn several_classes_in_blocks_equal_the_model_in_memory() {
     for (n, size, landmarks) in [(600, 250, 12), (1500, 400, 12)] {
         let cut = table(n, 3, size);
         let rvm = machine(&cut, landmarks);
         let (model, report) = rvm.fit_blocks(&cut).unwrap();
         assert_eq!((report.status, model.n_classes()), (Status::Converged, Some(3)));
-        // By default the posterior of several classes is averaged: of an evaluation it has to be asked for.
+        // A fit of several classes averages its posterior by default; an evaluation must be asked for it.
         let averaged = Rvm { posterior: PosteriorRule::Averaged, ..rvm.clone() };
         same_as_in_memory(&averaged, &cut, &model, 1e-8);
         as_good_as_in_memory(&rvm, &cut, &model);
@@ -142,7 +143,7 @@ fn several_classes_in_blocks() {
 }
 
 #[test]
-fn every_option_in_blocks() {
+fn options_work_in_blocks_as_in_memory() {
     let cut = table(2500, 2, 600);
     let plain = machine(&cut, 15);
     let search = |own: Search| Rvm { inference: Inference::Search(own), ..plain.clone() };
@@ -167,7 +168,7 @@ fn every_option_in_blocks() {
 }
 
 #[test]
-fn schemes_for_several_classes_in_blocks() {
+fn all_schemes_fit_several_classes_in_blocks() {
     let cut = table(900, 3, 200);
     let plain = Rvm { posterior: PosteriorRule::Laplace, ..machine(&cut, 8) };
     for inference in [Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
@@ -178,7 +179,7 @@ fn schemes_for_several_classes_in_blocks() {
 }
 
 #[test]
-fn the_same_bits_for_any_threads() {
+fn models_of_blocks_do_not_depend_on_threads() {
     for classes in [2, 3] {
         let cut = table(1200, classes, 200);
         let fit = |threads: usize| {
@@ -190,7 +191,7 @@ fn the_same_bits_for_any_threads() {
 }
 
 #[test]
-fn equal_landmarks_are_one() {
+fn equal_landmarks_are_one_candidate() {
     let cut = table(500, 2, 90);
     let mut rvm = machine(&cut, 6);
     let Landmarks::Given(Centres(centres)) = &rvm.landmarks else { panic!("given above") };
@@ -202,7 +203,7 @@ fn equal_landmarks_are_one() {
 }
 
 #[test]
-fn a_fit_that_is_ended() {
+fn limits_and_interrupts_end_fits_of_blocks() {
     let cut = table(3000, 2, 400);
     let rvm = machine(&cut, 20);
     let (model, report) = rvm.fit_blocks_with(&cut, &mut |_| ControlFlow::Break(()), &Interrupt::default()).unwrap();
@@ -218,7 +219,7 @@ fn a_fit_that_is_ended() {
 }
 
 #[test]
-fn rows_that_change_between_passes() {
+fn rows_that_change_between_passes_are_rejected() {
     for from in [1, 2, 7] {
         for classes in [2, 3] {
             let cut = Cut { shrinks: Some(from), ..table(700, classes, 150) };
@@ -240,12 +241,12 @@ impl Blocks for Short {
 }
 
 #[test]
-fn a_label_that_is_missing_in_a_later_pass() {
+fn missing_label_in_a_later_pass_is_rejected() {
     let error = machine(&table(50, 2, 50), 5).fit_blocks(&Short(AtomicUsize::new(0))).unwrap_err();
     assert_eq!(error.to_string(), "targets: expected 50, one per row, found 49");
 }
 
-/// Rows that are good in the first pass, and such in all later ones.
+/// Rows that are valid in the first pass, and other rows in all later passes.
 struct Later {
     first: Cut,
     then: Cut,
@@ -259,7 +260,7 @@ impl Blocks for Later {
 }
 
 #[test]
-fn blocks_that_are_bad_in_a_later_pass() {
+fn bad_blocks_in_a_later_pass_are_rejected() {
     let good = || table(700, 2, 150);
     let with = |change: &dyn Fn(&mut Cut)| {
         let mut then = good();
@@ -279,7 +280,7 @@ fn blocks_that_are_bad_in_a_later_pass() {
 }
 
 #[test]
-fn bad_rows_are_found_in_the_first_pass() {
+fn bad_rows_are_rejected_in_the_first_pass() {
     let says = |cut: &Cut, part: &str| {
         let error = machine(&table(700, 2, 100), 10).fit_blocks(cut).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
@@ -305,7 +306,7 @@ fn bad_rows_are_found_in_the_first_pass() {
     says(&table(700, 1, 100), "rows of two classes are needed");
 }
 
-/// Blocks that differ in what they must not.
+/// Blocks that do not fit together.
 struct Odd(Vec<(Array2<f64>, usize)>);
 
 impl Blocks for Odd {
@@ -326,7 +327,7 @@ impl Blocks for Values {
 }
 
 #[test]
-fn blocks_that_do_not_go_together() {
+fn blocks_of_different_shapes_are_rejected() {
     let rvm = machine(&table(700, 2, 100), 10);
     let x = |columns: usize| Array2::from_shape_fn((20, columns), |(i, j)| (i * (j + 1)) as f64);
     for (blocks, part) in [
@@ -337,7 +338,7 @@ fn blocks_that_do_not_go_together() {
         let error = rvm.fit_blocks(&Odd(blocks)).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
-    // A block without rows is none.
+    // Blocks without rows are skipped.
     let blocks = Odd(vec![(x(2).slice(s![..0, ..]).to_owned(), 2), (x(2), 2), (x(2).slice(s![..0, ..]).to_owned(), 2)]);
     assert_eq!(rvm.fit_blocks(&blocks).unwrap().0.n_rows, 20);
     let error = rvm.fit_blocks(&Values).unwrap_err().to_string();
@@ -345,7 +346,7 @@ fn blocks_that_do_not_go_together() {
 }
 
 #[test]
-fn what_needs_the_rows_is_refused() {
+fn settings_that_need_all_rows_are_rejected_in_blocks() {
     let cut = table(700, 2, 100);
     let plain = machine(&cut, 10);
     let size = Rvm { landmarks: Landmarks::default(), ..plain.clone() };
@@ -367,7 +368,7 @@ fn what_needs_the_rows_is_refused() {
 }
 
 #[test]
-fn too_little_memory_names_what_is_enough() {
+fn memory_error_names_a_sufficient_limit() {
     let cut = table(5000, 2, 1000);
     let with = |limit: u64| Rvm { memory_limit: Some(limit), ..machine(&cut, 40) }.fit_blocks(&cut);
     let Err(Error::Memory { needed, limit, .. }) = with(50_000) else { panic!("50 KB") };

@@ -1,4 +1,4 @@
-//! A precision of its own for the weight of each class: golden values, derivatives, laws of the search.
+//! One precision per class and basis function: golden values, derivatives, laws of the search.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ fn by_class(kernel: Kernel) -> Rvm {
     Rvm { kernel, likelihood: Softmax::default().into(), class_precisions, threads: Some(1), ..Rvm::tipping2001() }
 }
 
-/// Three classes: a ring of the second around the first, and the third far to one side of both.
+/// Returns three classes: the second surrounds the first as a ring, and the third is far to one side of both.
 fn ring(n: usize) -> (Array2<f64>, Vec<usize>) {
     let wave = |i: usize, a: f64| ((i as f64 * a).sin() * 43758.5453).fract();
     let labels: Vec<usize> = (0..n).map(|i| i % 3).collect();
@@ -36,9 +36,9 @@ fn shared(at: Vec<f64>, relevance: Vec<usize>) -> Hyperparameters {
     Hyperparameters { relevance, alpha: at[1..].to_vec(), intercept_alpha: Some(at[0]), ..Hyperparameters::default() }
 }
 
-/// Everything at given precisions.
+/// All quantities at given precisions agree with the golden record.
 #[test]
-fn golden_record_of_separate_precisions() {
+fn quantities_at_given_precisions_agree_with_the_golden_record() {
     let case = golden("softmax3_gauss_n30");
     let record = &case.json["records"][1];
     let (active, alpha) = (indices(&record["active"]), floats(&record["alpha_class_major"]));
@@ -69,9 +69,10 @@ fn golden_record_of_separate_precisions() {
     close("training rows", &at_training[..15], &rows(&record["prob_first5"]), 1e-9);
 }
 
-/// Where the precisions of the classes are equal the model is that of shared ones; but for what all functions share.
+/// If the precisions of all classes are equal, the model agrees with that of shared precisions, except for what all
+/// functions have in common.
 #[test]
-fn equal_precisions_are_shared_ones() {
+fn equal_precisions_agree_with_shared_precisions() {
     let (x, labels) = ring(60);
     let weights = Array1::from_shape_fn(60, |i| 0.5 + (i % 4) as f64);
     let targets = Targets::classes(&labels, 3).with_weights(weights.view());
@@ -90,10 +91,10 @@ fn equal_precisions_are_shared_ones() {
     }
 }
 
-/// A weight that is not in the model is one of infinite precision: everything else is the limit, and the exact
-/// gradients equal differences of the evidence.
+/// A weight outside the model has an infinite precision. All quantities are the limits for large precisions, and the
+/// exact gradients equal finite differences of the evidence.
 #[test]
-fn absent_weights_are_a_limit_and_gradients_are_slopes() {
+fn absent_weights_are_a_limit_and_gradients_equal_differences() {
     let (x, labels) = ring(45);
     let targets = Targets::classes(&labels, 3);
     let kernel = |values: &[f64]| Kernel::from(RationalQuadratic { gamma: vec![values[0], values[1]].into(), shape: values[2] });
@@ -141,7 +142,8 @@ fn absent_weights_are_a_limit_and_gradients_are_slopes() {
         };
         close("kernel", &[*slope], &[(side(h) - side(-h)) / (2.0 * h)], 1e-6);
     }
-    // What is said of a column, but for its class alone: the same as from the weights in the model.
+    // Quality and sparsity factors of a column outside the model of one class agree with those computed with the weight
+    // in the model.
     for (i, row) in [4usize, 20, 33].iter().enumerate() {
         for k in (0..3).filter(|k| some[i + 1][*k].is_some()) {
             let (place, weight) = (3 * (row + 1) + k, 3 * (i + 1) + k);
@@ -150,10 +152,10 @@ fn absent_weights_are_a_limit_and_gradients_are_slopes() {
     }
 }
 
-/// Every scheme: the evidence never falls and ends above that of shared precisions; weights that no class needs are
-/// gone; the model is what its own precisions say, to the bit for any number of threads, and survives its file.
+/// For every scheme the evidence never falls and ends above that of shared precisions, and weights that no class needs
+/// are pruned. The model follows from its own precisions, does not depend on threads, and survives its file.
 #[test]
-fn the_search_goes_on_from_shared_precisions() {
+fn evidence_of_class_precisions_exceeds_that_of_shared_ones() {
     let (x, labels) = ring(150);
     let targets = Targets::classes(&labels, 3);
     for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
@@ -195,9 +197,9 @@ fn the_search_goes_on_from_shared_precisions() {
     }
 }
 
-/// At rest nothing is left to gain: no weight that is not in the model, nor the precision of one that is.
+/// At convergence neither the addition of a weight nor a change of a precision gains more than the tolerance.
 #[test]
-fn at_rest_single_actions_gain_little() {
+fn single_actions_gain_little_at_convergence() {
     let (x, labels) = ring(90);
     let targets = Targets::classes(&labels, 3);
     let rvm = by_class(Rbf { gamma: 0.5.into() }.into());
@@ -206,7 +208,7 @@ fn at_rest_single_actions_gain_little() {
     let there = rvm.evaluate(x.view(), &targets, &Hyperparameters::of(&model)).unwrap();
     let adds = there.actions.iter().filter(|a| a.kind == ActionKind::Add).map(|a| a.gain).fold(0.0, f64::max);
     close("largest gain", &[adds], &[report.certificate.largest_gain.unwrap()], 1e-3);
-    // As far as it lowers the evidence at the mode, whatever it promises.
+    // Additions count only if they raise the evidence at the new mode, whatever their predicted gain is.
     if let Some((place, _)) = there.actions.iter().enumerate().find(|(_, a)| a.kind == ActionKind::Add && a.gain == adds) {
         let (row, k) = (place / 3 - 1, place % 3);
         let mut at = Hyperparameters::of(&model);
@@ -221,16 +223,16 @@ fn at_rest_single_actions_gain_little() {
         let with_it = rvm.evaluate(x.view(), &targets, &at).unwrap();
         assert!(with_it.log_evidence < there.log_evidence + 0.01, "{} {}", with_it.log_evidence, there.log_evidence);
     }
-    // The last steps that the rules ask for would lower the evidence, since the mode moves along.
+    // The last updates of these schemes would lower the evidence, because the mode changes with the precisions.
     let slopes: Vec<f64> = there.gradient_log_alpha_fixed.iter().map(|g| g.abs()).collect();
     assert!(slopes.iter().all(|g| *g < 0.2), "{slopes:?}");
     let largest = slopes.iter().copied().fold(0.0, f64::max);
     close("largest gradient", &[largest], &[report.certificate.largest_gradient], 1e-3);
 }
 
-/// Two classes have one function: what counts is the sum of the prior variances of its two weights.
+/// Two classes have one function, for which only the sum of the prior variances of its two weights matters.
 #[test]
-fn of_two_classes_nothing_is_gained() {
+fn class_precisions_gain_nothing_for_two_classes() {
     let case = golden("cls_2d_gauss_n50");
     let logistic = || Rvm { likelihood: Bernoulli::default().into(), ..by_class(case.kernel()) };
     let pairs: [[Option<f64>; 2]; 3] = [[Some(0.4), Some(1.2)], [None, Some(0.8)], [Some(2.0), None]];
@@ -253,9 +255,9 @@ fn of_two_classes_nothing_is_gained() {
     assert!(one.class_alpha.is_empty());
 }
 
-/// Who stops the search, or gives it little time, has a model all the same; cross-validation repeats it in each fold.
+/// A fit that is stopped or short of time has a model, and cross-validation repeats the search in each fold.
 #[test]
-fn it_ends_when_told_and_is_validated() {
+fn class_precisions_respect_limits_and_cross_validation() {
     let (x, labels) = ring(90);
     let targets = Targets::classes(&labels, 3);
     let rvm = Rvm { cv: Some(3), ..by_class(Rbf { gamma: 0.5.into() }.into()) };
@@ -278,15 +280,15 @@ fn it_ends_when_told_and_is_validated() {
     let hurried = Rvm { time_limit: Some(1e-9), ..plain.clone() };
     let (model, report) = hurried.fit(x.view(), &targets).unwrap();
     assert_eq!((report.status, model.n_classes()), (Status::TimeLimit, Some(3)));
-    // A search from it begins at shared precisions, and ends no lower.
+    // A search from this model starts at shared precisions, and its evidence is not lower.
     let (full, _) = plain.fit(x.view(), &targets).unwrap();
     let (further, _) = plain.starting_from(&full).unwrap().fit(x.view(), &targets).unwrap();
     assert!(further.log_evidence.unwrap() > full.log_evidence.unwrap() - 1.0);
 }
 
-/// A few rows, classes of one row each, all rows alike: a result, however small.
+/// Few rows, classes of one row each, and equal rows give a finite result.
 #[test]
-fn little_data() {
+fn class_precisions_fit_very_few_rows() {
     let rvm = by_class(Rbf { gamma: 0.5.into() }.into());
     for (x, labels) in [
         (Array2::from_shape_fn((3, 2), |(i, d)| (i * 2 + d) as f64), vec![0, 1, 2]),
@@ -301,7 +303,7 @@ fn little_data() {
 }
 
 #[test]
-fn what_does_not_suit_is_refused() {
+fn class_precisions_reject_unsupported_settings() {
     let (x, labels) = ring(30);
     let message = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap_err().to_string();
     let rvm = || by_class(Rbf { gamma: 0.5.into() }.into());
@@ -320,7 +322,7 @@ fn what_does_not_suit_is_refused() {
     let at = Hyperparameters { class_alpha: vec![vec![Some(1.0); 3]], ..shared(vec![1.0, 1.0], vec![3]) };
     let found = rvm().evaluate(x.view(), &Targets::classes(&labels, 3), &at).unwrap_err().to_string();
     assert!(found.contains("class_alpha = 1 row: expected no rows, or 2 rows"), "{found}");
-    // A file that somebody has changed.
+    // Altered files are rejected.
     let (model, _) = rvm().fit(x.view(), &Targets::classes(&labels, 3)).unwrap();
     let mut broken = model.clone();
     broken.class_alpha.pop();

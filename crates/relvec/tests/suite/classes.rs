@@ -1,4 +1,4 @@
-//! Two classes on many rows: the start with bounded curvature.
+//! Two classes on many rows: the start with a bounded Hessian.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use relvec::*;
 const ROWS: usize = 12_000;
 const LANDMARKS: usize = 100;
 
-/// Two classes that overlap; as many rows as the start needs.
+/// Returns two classes that overlap, with as many rows as the bounded start needs.
 fn classes(rows: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-3.0..3.0));
@@ -37,9 +37,9 @@ fn rises(report: &Report) -> bool {
     report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence)
 }
 
-/// The start from the bias and from all columns does not end in a worse optimum than that from nothing.
+/// The starts from the bias and from all columns do not end in a worse optimum than the empty start.
 #[test]
-fn as_good_as_from_nothing() {
+fn default_starts_are_as_good_as_the_empty_start() {
     let (x, labels) = classes(ROWS, 1);
     let targets = Targets::classes(&labels, 2);
     let fit = |start: Start| {
@@ -56,9 +56,10 @@ fn as_good_as_from_nothing() {
     assert!(short < 10.0, "{short} nats lower than from nothing");
 }
 
-/// On so many rows the curvature is held for batch after batch: no worse than a look at the rows after each action.
+/// On that many rows the Hessian is frozen for several batches. The result is no worse than with a new Hessian after
+/// each action.
 #[test]
-fn batches_with_the_curvature_held_are_as_good_as_single_actions() {
+fn batches_with_a_frozen_hessian_are_as_good_as_single_actions() {
     let (x, labels) = classes(40_000, 7);
     let targets = Targets::classes(&labels, 2);
     let fit = |batch: usize| {
@@ -75,16 +76,16 @@ fn batches_with_the_curvature_held_are_as_good_as_single_actions() {
 }
 
 #[test]
-fn threads_do_not_change_a_bit() {
+fn classifier_of_many_rows_does_not_depend_on_threads() {
     let (x, labels) = classes(ROWS, 2);
     let targets = Targets::classes(&labels, 2);
     let fit = |threads| Rvm { threads: Some(threads), ..rvm() }.fit(x.view(), &targets).expect("a fit").0;
     assert!(fit(1).to_json().expect("JSON") == fit(2).to_json().expect("JSON"), "another model with another number of threads");
 }
 
-/// Sample weights of 2 are the rows twice; too little memory to keep Phi leads to the same optimum.
+/// Sample weights of 2 equal repeated rows. With too little memory to store Phi the search ends in the same optimum.
 #[test]
-fn weights_count_rows_and_memory_is_bounded() {
+fn weights_equal_repeated_rows_and_memory_is_limited() {
     let (x, labels) = classes(ROWS, 3);
     let weights = vec![2.0; ROWS];
     let weighted = Targets::classes(&labels, 2).with_weights(ArrayView1::from(&weights));
@@ -103,9 +104,9 @@ fn weights_count_rows_and_memory_is_bounded() {
     );
 }
 
-/// Nearly all rows of one class, or no rule at all: a model that predicts.
+/// If almost all rows are of one class, or labels are random, there is a model that predicts.
 #[test]
-fn one_sided_and_random_classes() {
+fn unbalanced_and_random_classes_give_a_model() {
     let (x, _) = classes(ROWS, 4);
     let mut one_sided = vec![0; ROWS];
     one_sided[17] = 1;
@@ -121,9 +122,9 @@ fn one_sided_and_random_classes() {
     }
 }
 
-/// Ended while the columns die down: by the observer, by time, by another thread.
+/// The observer, the time limit and another thread can stop the fit during the backward pruning.
 #[test]
-fn ends_when_asked() {
+fn pruning_can_be_stopped() {
     let (x, labels) = classes(ROWS, 6);
     let targets = Targets::classes(&labels, 2);
     let mut third = |p: &Progress| if p.iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
@@ -143,10 +144,10 @@ fn ends_when_asked() {
     assert!(matches!(ended, Err(Error::Interrupted)), "not interrupted");
 }
 
-/// Of wide kernels, or with an offset, each basis function alone is nearly constant and of no use to classes of equal
-/// size: the search finds the model all the same.
+/// With wide kernels or an offset, each basis function alone is almost constant and gains nothing for classes of equal
+/// size. The search finds the model nevertheless.
 #[test]
-fn kernels_that_only_together_are_of_use() {
+fn kernels_that_are_useful_only_together_are_found() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(5);
     let labels: Vec<usize> = (0..120).map(|i| i % 2).collect();
     let x = Array2::from_shape_fn((120, 2), |(i, _)| 0.6 * labels[i] as f64 + random.random_range(-0.6..0.6));
@@ -163,7 +164,7 @@ fn kernels_that_only_together_are_of_use() {
         let wrong = model.predict_class(x.view()).unwrap().iter().zip(&labels).filter(|(a, b)| a != b).count();
         assert!(wrong < 36, "{wrong}");
     }
-    // Where nothing tells the classes apart, the model stays empty.
+    // If the labels do not depend on the features, the model remains empty.
     let noise = Array2::from_shape_fn((120, 2), |_| random.random_range(-1.0..1.0));
     let own = Rvm {
         kernel: Rbf { gamma: 0.003.into() }.into(),

@@ -10,7 +10,7 @@ fn log_rate(x: f64) -> f64 {
     1.0 + 1.2 * (1.5 * x).sin()
 }
 
-/// Rows, counts over exposures, and these.
+/// Rows, counts over exposures, and exposures.
 struct Data {
     x: Array2<f64>,
     t: Array1<f64>,
@@ -34,9 +34,10 @@ fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
     rvm.fit(x.view(), &Targets::real(t.view())).unwrap()
 }
 
-/// The rate is found from counts of it, the evidence is far above that of a constant, and the truth is within its band.
+/// The rate is recovered from counts, the evidence is far above that of a constant, and the true rate is within its
+/// band.
 #[test]
-fn a_known_rate_is_recovered() {
+fn fits_recover_a_known_rate() {
     for inference in ["search", "mackay", "em"] {
         let d = data(1, 400, false);
         let limit = if inference == "em" { 300 } else { 10_000 };
@@ -50,7 +51,7 @@ fn a_known_rate_is_recovered() {
         let prediction = model.predict(d.x.view()).unwrap();
         let truth = d.x.column(0).mapv(log_rate);
         let off = (&prediction.mean - &truth).mapv(|v| v * v).mean().unwrap().sqrt();
-        // em is not at rest by then.
+        // `em` has not converged by then.
         assert!(off < if inference == "em" { 0.15 } else { 0.1 }, "{inference}: {off}");
         let inside = (0..400).filter(|i| (prediction.mean[*i] - truth[*i]).powi(2) < 9.0 * prediction.model_variance[*i]).count();
         assert!(inside > 360, "{inference}: {inside}");
@@ -60,15 +61,16 @@ fn a_known_rate_is_recovered() {
     }
 }
 
-/// The evidence of the bias alone is the integral over it: Laplace's is near where counts are many.
+/// The evidence of the bias alone is an integral over the bias. The Laplace approximation is close to it for large
+/// counts.
 #[test]
-fn the_evidence_is_near_the_integral() {
+fn evidence_of_the_bias_is_near_the_integral() {
     let d = data(2, 60, true);
     let at = Hyperparameters { intercept_alpha: Some(0.5), ..Hyperparameters::default() };
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
     let found = poisson().evaluate(d.x.view(), &targets, &at).unwrap().log_evidence;
     let log_gamma = |n: f64| (2..=n as usize).map(|k| (k as f64).ln()).sum::<f64>();
-    // The prior of the bias is about a rate of one count for the mean exposure.
+    // The prior of the bias is centred at a rate of one count per mean exposure.
     let rate = 1.0 / d.e.mean().unwrap();
     let log_joint = |w: f64| {
         let of_row = |(t, e): (&f64, &f64)| t * (w + (rate * e).ln()) - rate * e * w.exp() - log_gamma(*t);
@@ -81,7 +83,7 @@ fn the_evidence_is_near_the_integral() {
     assert!((found - integral).abs() < 2e-3, "{found} {integral}");
 }
 
-/// The gradient of the evidence, in which the mode moves, with exposures and weights.
+/// The gradient of the evidence, in which the mode moves, is exact with exposures and weights.
 #[test]
 fn gradients_equal_finite_differences() {
     let d = data(3, 50, true);
@@ -113,10 +115,10 @@ fn gradients_equal_finite_differences() {
     assert!((found.gradient_log_kernel[0] - expected).abs() < 1e-6 * (1.0 + expected.abs()));
 }
 
-/// An exposure of k is k rows whose counts are summed, but for what the evidence has of the way they were summed; and
-/// with exposures the rate of an exposure of 1 is found.
+/// A count over an exposure of k equals k rows with the same total, up to the number of ways to distribute the counts.
+/// With exposures the rate per unit exposure is found.
 #[test]
-fn exposures() {
+fn count_over_an_exposure_equals_its_rows() {
     let d = data(4, 300, true);
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
     let (model, _) = poisson().fit(d.x.view(), &targets).unwrap();
@@ -124,8 +126,8 @@ fn exposures() {
     let off = (&prediction.mean - &d.x.column(0).mapv(log_rate)).mapv(|v| v * v).mean().unwrap().sqrt();
     assert!(off < 0.12, "{off}");
 
-    // Counts of 3 and 5 at one row, and 8 over an exposure of 2. Without a bias rates are for an exposure of 1; with one they
-    // are relative to the mean exposure, which differs between the two tables.
+    // Counts of 3 and 5 at one row, and 8 over an exposure of 2. Without a bias rates are per unit exposure. With a
+    // bias they are relative to the mean exposure, which differs between the two data sets.
     let unbiased = Rvm { bias: false, ..poisson() };
     let (mut x, mut t) = (d.x.slice(s![..40, ..]).to_owned(), d.t.slice(s![..40]).mapv(|t| t.min(9.0)));
     (t[0], t[1]) = (3.0, 5.0);
@@ -139,14 +141,14 @@ fn exposures() {
     let at = Hyperparameters { relevance: vec![0, 6, 19], ..at };
     let summed = unbiased.evaluate(x.view(), &Targets::real(t.view()).with_exposure(e.view()), &at).unwrap();
     close("weights", &summed.weights, &apart.weights, 1e-9);
-    // 8! / (3! 5!) ways, each of probability 2^-8.
+    // There are 8! / (3! 5!) ways, each of probability 2^-8.
     let constant = (56f64 / 256.0).ln();
     assert!((apart.log_evidence - summed.log_evidence - constant).abs() < 1e-9, "{}", apart.log_evidence - summed.log_evidence);
 }
 
-/// Exposures scale, and equal ones only shift the log rate.
+/// A common factor of all exposures only shifts the log rate.
 #[test]
-fn a_common_exposure_shifts_the_log_rate() {
+fn common_exposure_shifts_the_log_rate() {
     let d = data(5, 100, false);
     let e = Array1::from_elem(100, 4.0);
     let (plain, _) = fit(&poisson(), &d.x, &d.t);
@@ -158,7 +160,7 @@ fn a_common_exposure_shifts_the_log_rate() {
     assert!(ratio.iter().all(|r| (r - 1.0).abs() < 0.1), "{ratio}");
 }
 
-/// The mean and the variance of a count whose log rate is Gaussian, by summing over rates.
+/// Mean and variance of a count whose log rate is Gaussian agree with a sum over rates.
 #[test]
 fn moments_of_counts_are_those_of_the_mixture() {
     let d = data(6, 60, false);
@@ -180,9 +182,9 @@ fn moments_of_counts_are_those_of_the_mixture() {
     }
 }
 
-/// Weights count rows, to the bit; order does not matter.
+/// Weights count rows, to the bit, and the order of rows does not matter.
 #[test]
-fn weights_are_repetitions() {
+fn weights_equal_repeated_rows() {
     let d = data(7, 60, true);
     let (x, t, e) =
         (concatenate![Axis(0), d.x, d.x], concatenate![Axis(0), d.t, d.t], concatenate![Axis(0), d.e, d.e].to_owned());
@@ -193,9 +195,9 @@ fn weights_are_repetitions() {
     assert_eq!((twice.log_evidence, twice.expansion), (weighted.log_evidence, weighted.expansion));
 }
 
-/// Counts that say little, or much.
+/// Counts of zero, one and huge counts give a defined model.
 #[test]
-fn odd_counts() {
+fn constant_counts_of_any_size_are_fitted() {
     let x = Array2::from_shape_fn((30, 1), |(i, _)| i as f64 / 10.0);
     for count in [0.0, 1.0, 7.0, 1e6, 1e12] {
         for bias in [true, false] {
@@ -206,7 +208,7 @@ fn odd_counts() {
                 assert!(report.trace.iter().all(|p| p.log_evidence.is_finite()));
                 let counts = model.predict(x.view()).unwrap().counts(None).unwrap();
                 let good = |m: f64| if count == 0.0 { m < 0.5 } else { (m / count - 1.0).abs() < 0.5 };
-                // Without a bias a mackay fit to zeros may end with f = 0.
+                // Without a bias, a `mackay` fit to zeros may end with f = 0.
                 let defined = count == 0.0 && !bias;
                 assert!(defined || counts.mean.iter().all(|m| good(*m)), "{count} {bias} {:?}: {}", rvm.inference, counts.mean);
             }
@@ -218,9 +220,9 @@ fn odd_counts() {
     assert!((prediction.mean[12] - 40f64.ln()).abs() < 0.5);
 }
 
-/// A large dictionary, by parts; kernels learnt; centres moved.
+/// Working sets, learned kernels and learned centres work for counts.
 #[test]
-fn regimes() {
+fn counts_work_with_working_sets_and_learned_kernels() {
     let d = data(8, 900, false);
     let rvm = Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..poisson() };
     let (model, report) = fit(&rvm, &d.x, &d.t);
@@ -241,7 +243,7 @@ fn regimes() {
 }
 
 #[test]
-fn what_is_refused() {
+fn bad_counts_exposures_and_settings_are_rejected() {
     let d = data(10, 20, true);
     let error = |targets: Targets| poisson().fit(d.x.view(), &targets).unwrap_err().to_string();
     for (bad, says) in [
@@ -280,8 +282,8 @@ fn what_is_refused() {
     assert!(model.predict_probability(d.x.view(), Moderation::Posterior).is_err());
 }
 
-/// The unit of the exposure is the user's affair: exposures times c have the same expected counts, and the same evidence,
-/// since the probability of a count does not depend on the unit.
+/// Exposures multiplied by c give the same expected counts and the same evidence, because the probability of a count
+/// does not depend on the unit.
 #[test]
 fn counts_and_evidence_do_not_depend_on_the_unit_of_the_exposure() {
     let d = data(11, 80, true);
@@ -309,7 +311,7 @@ fn counts_and_evidence_do_not_depend_on_the_unit_of_the_exposure() {
     }
 }
 
-/// Exposures of 1 are no exposures.
+/// Exposures of 1 change nothing.
 #[test]
 fn exposures_of_one_change_nothing() {
     let (d, ones) = (data(12, 60, false), Array1::ones(60));
@@ -318,10 +320,10 @@ fn exposures_of_one_change_nothing() {
     assert_eq!(poisson().fit(d.x.view(), &targets).unwrap().0, plain);
 }
 
-/// One large count among zeros, of which the log rate is known from above only: Laplace's Gaussian would expect up to
-/// exp(1000) counts there. The expected counts are finite, and of the size of those that there are.
+/// For one large count among zeros, the log rate is bounded from above only, and the Laplace approximation would expect
+/// up to exp(1000) counts. The expected counts are finite and have the size of the observed ones.
 #[test]
-fn a_lone_count_among_zeros_predicts_its_own_rows() {
+fn single_large_count_among_zeros_gives_finite_predictions() {
     for (rows, peak, schemes) in [
         (30, 40.0, &["search", "mackay"][..]),
         (30, 1e5, &["search", "mackay"]),

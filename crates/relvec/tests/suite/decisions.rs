@@ -1,14 +1,14 @@
-//! Priors, costs and rejection.
+//! Decisions of classifiers: priors, costs and rejection.
 
 use ndarray::{Array1, Array2, ArrayView1, array};
 use rand::{RngExt, SeedableRng};
 use relvec::*;
 
-/// Rows around K points on a line, as many of class k as `sizes` says.
+/// Returns rows around K points on a line, `sizes[k]` of them of class k.
 fn clouds(sizes: &[usize], seed: u64) -> (Array2<f64>, Vec<usize>) {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let labels: Vec<usize> = sizes.iter().enumerate().flat_map(|(k, size)| vec![k; *size]).collect();
-    // The sum of four uniform numbers is about Gaussian.
+    // The sum of four uniform numbers is approximately Gaussian.
     let mut noise = || (0..4).map(|_| random.random_range(-1.0..1.0)).sum::<f64>();
     let rows: Vec<f64> = labels.iter().flat_map(|k| [1.5 * *k as f64 + noise(), noise()]).collect();
     (Array2::from_shape_vec((labels.len(), 2), rows).unwrap(), labels)
@@ -28,7 +28,7 @@ fn two(sizes: [usize; 2], seed: u64) -> (Model, Array2<f64>, Vec<usize>) {
     (model, x, labels)
 }
 
-/// Every kind of classifier with probabilities, and rows to decide on.
+/// Returns every kind of classifier with probabilities, and rows to classify.
 fn classifiers() -> Vec<(&'static str, Model, Array2<f64>)> {
     let (model, x, _) = two([60, 20], 1);
     let (three, labels) = clouds(&[50, 30, 10], 2);
@@ -46,7 +46,7 @@ fn classifiers() -> Vec<(&'static str, Model, Array2<f64>)> {
     ]
 }
 
-/// The odds of any two classes change by the ratio of the ratios of their priors.
+/// The odds of two classes change by the ratio of their prior ratios.
 #[test]
 fn odds_are_shifted_by_the_ratio_of_the_priors() {
     for (name, model, x) in classifiers() {
@@ -70,9 +70,9 @@ fn odds_are_shifted_by_the_ratio_of_the_priors() {
     }
 }
 
-/// The plain decision is the most probable class, which for a relevance vector machine is what `predict_class` says.
+/// The default decision is the most probable class, which for an RVM equals `predict_class`.
 #[test]
-fn a_plain_decision_is_the_prediction() {
+fn default_decision_is_the_prediction() {
     for (name, model, x) in classifiers() {
         let decided = model.decide(x.view(), &Decision::default()).unwrap();
         let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
@@ -88,9 +88,9 @@ fn a_plain_decision_is_the_prediction() {
     }
 }
 
-/// Trained on as many of each class; used where one is nine times as frequent: to know that helps.
+/// Priors of the population improve a classifier that was trained on equally frequent classes.
 #[test]
-fn the_right_prior_makes_better_probabilities_and_decisions() {
+fn correct_prior_improves_probabilities_and_decisions() {
     let (model, _, _) = two([150, 150], 3);
     let (x, labels) = clouds(&[1800, 200], 4);
     let before = model.predict_log_probability(x.view(), Moderation::Posterior).unwrap();
@@ -106,7 +106,7 @@ fn the_right_prior_makes_better_probabilities_and_decisions() {
 }
 
 #[test]
-fn no_prior_and_no_probability_is_too_small() {
+fn tiny_priors_and_probabilities_give_finite_odds() {
     let (model, _, _) = two([60, 20], 5);
     let shifted = |row: [f64; 2], prior: [f64; 2]| {
         let log = model.shift_prior(Array2::from_shape_vec((1, 2), row.to_vec()).unwrap(), &prior).unwrap();
@@ -115,11 +115,11 @@ fn no_prior_and_no_probability_is_too_small() {
     let never = f64::NEG_INFINITY;
     assert_eq!(shifted([-2000.0, 0.0], [1.0, 0.0]), [0.0, never]);
     assert_eq!(shifted([never, 0.0], [1.0, 0.0]), [0.0, never]);
-    // ln(1e-300) less the log of the ratio of the frequencies, 3.
+    // The log of 1e-300, less the log of the ratio of the frequencies, 3.
     let [first, second] = shifted([0.0, -1500.0], [1e-300, 1.0 - 1e-300]);
     let odds = -1500.0 + 300.0 * 10f64.ln() + 3f64.ln();
     assert!(first == 0.0 && (second - odds).abs() < 1e-9, "{first} {second} {odds}");
-    // Columns one after the other in memory.
+    // Arrays in column-major order.
     let (log, prior) = (array![[-2.0, -0.1, -0.5], [-0.2, -3.0, -1.0]].reversed_axes(), [0.2, 0.8]);
     let rows = Array2::from_shape_fn((3, 2), |place| log[place]);
     assert_eq!(model.shift_prior(log, &prior), model.shift_prior(rows, &prior));
@@ -128,9 +128,9 @@ fn no_prior_and_no_probability_is_too_small() {
     assert!(decided.probabilities.iter().all(|p| p.is_finite()) && decided.label == [1]);
 }
 
-/// The frequencies are sums of weights, whatever the order of the rows.
+/// Frequencies are sums of weights, for any order of the rows.
 #[test]
-fn frequencies_count_weights() {
+fn class_frequencies_are_sums_of_weights() {
     let (x, labels) = clouds(&[20, 15, 10], 6);
     let weights: Array1<f64> = (0..45).map(|i| 0.1 + 0.01 * i as f64).collect();
     let shares: Vec<f64> = (0..3)
@@ -147,11 +147,11 @@ fn frequencies_count_weights() {
         assert_eq!(one.class_frequencies, other.class_frequencies);
         assert!(one.class_frequencies.iter().zip(&shares).all(|(a, b)| (a - b).abs() < 1e-15), "{:?}", one.class_frequencies);
     }
-    // Weights of classes are no part of a support vector machine's probabilities, and so none of its priors.
+    // Class weights do not enter the probabilities of an SVM, and so not its priors.
     let heavy = Svm { class_weights: ClassWeights::Given(vec![1.0, 5.0, 1.0]), ..svm() };
     let (model, _) = heavy.fit(x.view(), &targets).unwrap();
     assert!(model.class_frequencies.iter().zip(&shares).all(|(a, b)| (a - b).abs() < 1e-15));
-    // Rows of weight 0 do not count, and no share vanishes beside the largest weights that there are.
+    // Rows of weight 0 do not count, and no share vanishes beside huge weights.
     let mut extreme = Array1::from_elem(45, 2f64.powi(53));
     extreme.iter_mut().take(20).for_each(|w| *w = 0.0);
     extreme[0] = 1e-300;
@@ -160,9 +160,9 @@ fn frequencies_count_weights() {
     assert!(model.class_frequencies[0] > 0.0 && (model.class_frequencies[1] - 0.6).abs() < 1e-12);
 }
 
-/// No other decision has a lower expected cost; dearer errors are made less often.
+/// No other decision has a lower expected cost, and errors of higher cost are made less often.
 #[test]
-fn costs() {
+fn decisions_minimise_the_expected_cost() {
     for (name, model, x) in classifiers() {
         let k = model.n_classes().unwrap();
         let costs = Array2::from_shape_fn((k, k), |(t, d)| if t == d { 0.1 * t as f64 } else { 1.0 + (2 * t + d) as f64 });
@@ -175,7 +175,8 @@ fn costs() {
             assert_eq!(decided.probability[n], p[decided.label[n]], "{name}");
         }
         assert!(decided.rejected.iter().all(|r| !r), "{name}");
-        // Each error alike: the most probable class, at an expected cost of the probability of the others.
+        // With equal costs of all errors, the decision is the most probable class, and its expected cost is the
+        // probability of the other classes.
         let alike = Array2::from_shape_fn((k, k), |(t, d)| f64::from(u8::from(t != d)));
         let decided = model.decide(x.view(), &Decision { costs: Some(alike), ..Decision::default() }).unwrap();
         assert_eq!(decided.label, model.decide(x.view(), &Decision::default()).unwrap().label, "{name}");
@@ -193,7 +194,7 @@ fn costs() {
 }
 
 #[test]
-fn rejection() {
+fn uncertain_rows_are_rejected() {
     let (model, _, _) = two([150, 150], 8);
     let (x, labels) = clouds(&[300, 300], 9);
     let decide = |reject| model.decide(x.view(), &Decision { reject: Some(reject), ..Decision::default() }).unwrap();
@@ -208,7 +209,7 @@ fn rejection() {
     assert!(some.rejected.iter().zip(&more.rejected).all(|(a, b)| !a || *b));
     let all = error_of_kept(&decide(1e-9));
     assert!(error_of_kept(&more) < error_of_kept(&some) && error_of_kept(&some) < all, "{all}");
-    // Chow's rule: where each error costs 1 and rejecting c, those are rejected that are less probable than 1 - c.
+    // Chow's rule: if an error costs 1 and a rejection c, rows whose largest probability is below 1 - c are rejected.
     let costs = Some(array![[0.0, 1.0], [1.0, 0.0]]);
     let chow = |cost| {
         let decision = Decision { costs: costs.clone(), reject_cost: Some(cost), ..Decision::default() };
@@ -226,7 +227,7 @@ fn rejection() {
 }
 
 #[test]
-fn what_is_no_decision_is_refused() {
+fn invalid_priors_and_costs_are_rejected() {
     let (model, x, labels) = two([30, 20], 10);
     let refused = |decision: Decision| model.decide(x.view(), &decision).unwrap_err().to_string();
     let prior = |p: &[f64]| refused(Decision { prior: Some(p.to_vec()), ..Decision::default() });
@@ -282,9 +283,9 @@ fn what_is_no_decision_is_refused() {
     assert_eq!(machine.decide(x.view(), &plain), Err(Error::NoProbability));
 }
 
-/// Files from before there were frequencies decide as ever, but not by another prior.
+/// Old files without frequencies give the same decisions as before, and reject other priors.
 #[test]
-fn files() {
+fn old_files_without_frequencies_decide_as_before() {
     let (model, x, _) = two([30, 20], 11);
     let again = Model::from_json(&model.to_json().unwrap()).unwrap();
     assert_eq!(again, model);
@@ -305,9 +306,9 @@ fn files() {
     assert!(committee.committee.unwrap().members.iter().all(|member| member.class_frequencies.is_empty()));
 }
 
-/// A kernel of the caller's decides by the values that the caller gives.
+/// A model with an external kernel decides from kernel values that the caller provides.
 #[test]
-fn an_external_kernel_decides() {
+fn external_kernel_values_give_decisions() {
     let (model, x, _) = two([40, 20], 12);
     let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel was fitted") };
     let Kernel::Rbf(rbf) = kernel else { panic!("{kernel:?}") };

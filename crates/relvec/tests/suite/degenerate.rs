@@ -1,4 +1,4 @@
-//! Bad input is refused with the right error; odd input has a defined, finite result.
+//! Bad input is rejected with the right error, and unusual input has a defined, finite result.
 
 use ndarray::{Array1, Array2, array};
 use rand::{RngExt, SeedableRng};
@@ -15,7 +15,7 @@ fn noise(seed: u64, rows: usize) -> Array1<f64> {
     Array1::from_shape_fn(rows, |_| StandardNormal.sample(&mut random))
 }
 
-/// Every scheme, with the iterations of the slow ones limited.
+/// Returns every scheme, with limited iterations for the slow ones.
 fn schemes(base: &Rvm) -> Vec<Rvm> {
     let scheme = |name: &&str| {
         let inference = Inference::from_name(name).unwrap();
@@ -28,7 +28,7 @@ fn classifier() -> Rvm {
     Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() }
 }
 
-/// Fits and checks that all is finite and goes through a file.
+/// Fits, and checks that all numbers are finite and that the model survives its file.
 #[track_caller]
 fn fit(rvm: &Rvm, x: &Array2<f64>, targets: &Targets) -> (Model, Report) {
     let (model, report) = rvm.fit(x.view(), targets).unwrap_or_else(|e| panic!("{rvm:?}: {e}"));
@@ -71,7 +71,7 @@ fn near(got: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn bad_tables_are_refused() {
+fn bad_training_data_are_rejected() {
     let x = uniform(1, 6, 2);
     let t = noise(1, 6);
     let labels = alternating(6);
@@ -130,7 +130,7 @@ fn bad_tables_are_refused() {
 }
 
 #[test]
-fn bad_rows_to_predict_are_refused() {
+fn bad_rows_to_predict_are_rejected() {
     let x = uniform(2, 20, 2);
     let (model, _) = fit(&Rvm::tipping2001(), &x, &Targets::real(noise(2, 20).view()));
     for columns in [0, 1, 3] {
@@ -142,7 +142,7 @@ fn bad_rows_to_predict_are_refused() {
 }
 
 #[test]
-fn damaged_files_are_refused() {
+fn damaged_model_files_are_rejected() {
     let x = uniform(3, 30, 2);
     let t = x.column(0).mapv(f64::sin) + noise(3, 30) * 0.1;
     let (model, _) = fit(&Rvm::tipping2001(), &x, &Targets::real(t.view()));
@@ -160,7 +160,7 @@ fn damaged_files_are_refused() {
     assert!(refused("hello").contains("not JSON"));
     assert!(refused(&text.replacen("\"format_version\":1", "\"format_version\":2", 1)).contains("version 2"));
     assert!(refused(&text.replacen("\"format_version\":1,", "", 1)).contains("format_version"));
-    // A digit in the middle of a long number: every one that is altered is noticed.
+    // One digit in the middle of each long number is altered, and every change must be noticed.
     let start = text.find("\"weights\":").unwrap();
     let digit = start + text[start..].find('.').unwrap() + 3;
     for other in '0'..='9' {
@@ -198,7 +198,7 @@ fn a_constant_target_needs_the_bias_alone() {
 }
 
 #[test]
-fn pure_noise_is_no_signal() {
+fn pure_noise_gives_almost_no_vectors() {
     let x = uniform(6, 60, 2);
     let t = noise(7, 60);
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
@@ -208,13 +208,13 @@ fn pure_noise_is_no_signal() {
 }
 
 #[test]
-fn equal_rows() {
+fn equal_rows_give_their_mean_and_even_odds() {
     let x = Array2::from_elem((20, 2), 1.5);
     let t = noise(8, 20) + 4.0;
     let mean = t.mean().unwrap();
     real(&x, &t, |rvm, model, report| {
         assert_eq!(report.adjustments.shared_columns, 19);
-        // The slow schemes may still be on their way.
+        // The slow schemes may not have converged.
         if rvm.inference.name() == "search" {
             near(model.predict(x.view()).unwrap().mean[0], mean, 0.1);
         }
@@ -226,7 +226,7 @@ fn equal_rows() {
 }
 
 #[test]
-fn every_row_in_both_classes() {
+fn rows_in_both_classes_have_even_odds() {
     let half = uniform(9, 20, 2);
     let x = ndarray::concatenate![ndarray::Axis(0), half, half];
     let labels: Vec<usize> = (0..40).map(|i| i / 20).collect();
@@ -237,7 +237,7 @@ fn every_row_in_both_classes() {
 }
 
 #[test]
-fn duplicates() {
+fn repeated_inputs_and_rows_are_counted() {
     let half = uniform(10, 25, 2);
     let x = ndarray::concatenate![ndarray::Axis(0), half, half];
     let t = x.column(0).mapv(f64::sin) + noise(10, 50) * 0.2;
@@ -247,7 +247,7 @@ fn duplicates() {
 }
 
 #[test]
-fn separable_classes() {
+fn separable_classes_give_finite_numbers() {
     let x = uniform(11, 50, 2);
     let labels: Vec<usize> = x.outer_iter().map(|r| usize::from(r[0] + r[1] > 0.0)).collect();
     for kernel in ["rbf", "linear"] {
@@ -264,7 +264,7 @@ fn separable_classes() {
 }
 
 #[test]
-fn targets_without_noise() {
+fn noise_variance_has_a_lower_limit_for_exact_targets() {
     let x = uniform(12, 40, 1);
     let t = x.column(0).mapv(f64::sin);
     let variance = t.var(0.0);
@@ -278,7 +278,7 @@ fn targets_without_noise() {
 }
 
 #[test]
-fn one_wild_outlier() {
+fn one_huge_outlier_leaves_a_finite_model() {
     let x = uniform(13, 40, 2);
     let mut t = x.column(0).mapv(f64::sin) + noise(13, 40) * 0.1;
     t[5] = 1e8;
@@ -292,7 +292,7 @@ fn one_wild_outlier() {
 }
 
 #[test]
-fn two_rows() {
+fn two_rows_are_fitted() {
     for features in [1, 1000] {
         let x = uniform(14, 2, features);
         real(&x, &array![1.0, 2.0], |_, model, _| assert_eq!(model.n_rows, 2));
@@ -300,9 +300,9 @@ fn two_rows() {
     }
 }
 
-/// More landmarks than rows, given or asked for; and some that no row is near.
+/// There are more landmarks than rows, given or requested, and some landmarks have no row nearby.
 #[test]
-fn dictionaries_larger_than_the_table() {
+fn dictionaries_larger_than_the_data_are_fitted() {
     let x = uniform(16, 30, 2);
     let t = x.column(0).mapv(f64::sin) + noise(16, 30) * 0.1;
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
@@ -335,7 +335,7 @@ fn dictionaries_larger_than_the_table() {
 }
 
 #[test]
-fn out_of_range_is_said() {
+fn overflowing_values_are_rejected_and_tiny_ones_fitted() {
     let x = uniform(15, 30, 2);
     let t = x.column(0).mapv(f64::sin) + noise(15, 30) * 0.1;
     let labels = alternating(30);
@@ -359,10 +359,10 @@ fn out_of_range_is_said() {
     real(&x, &(&t * 1e-150), |_, _, _| {});
 }
 
-/// Features in any unit: the same predictions as in a usual one, or an error that names the largest feature. Never a constant,
-/// or a basis function for each row, in silence.
+/// Features in any unit give the same predictions as in a usual unit, or an error that names the largest feature. A
+/// constant, or a basis function for each row, is never the silent result.
 #[test]
-fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
+fn features_in_any_unit_fit_alike_or_are_rejected_by_name() {
     let x = uniform(16, 30, 2);
     let t = x.column(0).mapv(f64::sin) + noise(16, 30) * 0.1;
     let targets = Targets::real(t.view());
@@ -378,7 +378,7 @@ fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
             for (k, found) in [learnt(&rows), supported(&rows)].into_iter().enumerate() {
                 let name = format!("{name}, {}, 1e{exponent}", ["rvm", "svm"][k]);
                 match found {
-                    // The cost of a linear support vector machine is in units of the features, and the sigmoid's program has
+                    // The cost of a linear SVM is in units of the features, and the program of the sigmoid kernel has
                     // several solutions.
                     Ok(_) if k == 1 && (rvm.kernel.name() == "linear" || rvm.kernel.name() == "sigmoid") => {}
                     Ok(mean) => {
@@ -394,7 +394,7 @@ fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
             }
         }
     }
-    // Rows to predict are looked at too.
+    // Rows to predict are checked as well.
     let (model, _) = fit(&Rvm::tipping2001(), &x, &targets);
     let far = array![[0.0, 0.0], [0.0, -1.7e308]];
     let error = model.predict(far.view()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What the documents quote is what the source says.
+//! Quotations in documents agree with the sources.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Code blocks of a document that are marked `language`.
+/// Returns the code blocks of a document that are marked `language`.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let opening = format!("\n```{language}\n");
     text.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap_or("").to_string()).collect()
@@ -35,7 +35,7 @@ fn the_rust_example_runs() {
     first_fit::run().expect("a model");
 }
 
-/// What the example prints stands below each `println!`, as a comment.
+/// The output of each `println!` of the example stands below it as a comment.
 #[test]
 fn the_rust_example_prints_what_its_comments_show() {
     let test = "documents::the_rust_example_runs";
@@ -56,14 +56,14 @@ fn the_rust_example_prints_what_its_comments_show() {
 }
 
 #[test]
-fn the_kernel_recipe_is_the_kernel() {
+fn kernel_recipe_equals_the_source() {
     let shown = blocks(&read("CONTRIBUTING.md"), "rust");
     assert_eq!(shown[0], read("crates/relvec-predict/src/kernel/laplacian.rs"));
     assert!(read("crates/relvec-predict/src/kernel/mod.rs").contains(&shown[1]), "the line of registration");
 }
 
 #[test]
-fn documents_name_what_there_is() {
+fn documents_name_all_kernels_likelihoods_and_schemes() {
     let command = read("docs/command.md");
     let names = relvec::Kernel::NAMES.iter().chain(relvec::Likelihood::NAMES).chain(relvec::Inference::NAMES);
     for name in names {
@@ -78,7 +78,7 @@ fn documents_name_what_there_is() {
     assert!(readme.contains(&format!("Rust {version} or newer")), "README.md names another Rust version than {version}");
 }
 
-/// The cells of a row of a Markdown table.
+/// Returns the cells of a row of a Markdown table.
 fn cells(row: &str) -> Vec<&str> {
     row.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
@@ -87,7 +87,7 @@ fn cells(row: &str) -> Vec<&str> {
 fn the_figures_of_the_readme_are_those_of_the_benchmark() {
     let (readme, defaults) = (read("README.md"), read("docs/defaults.md"));
     let means = defaults.split("## Means over the tables").nth(1).and_then(|t| t.split("\n## ").next()).expect("the means");
-    // The mean at 1,000 rows of a quantity, for a method by its name in docs/defaults.md.
+    // Mean of a quantity at 1,000 rows, for a method by its name in docs/defaults.md.
     let mean = |quantity: &str, method: &str| {
         let table = means.split(&format!("\n{quantity}\n")).nth(1).unwrap_or_else(|| panic!("no means of {quantity}"));
         let header = table.lines().find(|line| line.starts_with("| rows")).map(cells).expect("a header");
@@ -109,7 +109,7 @@ fn the_figures_of_the_readme_are_those_of_the_benchmark() {
         assert_eq!(row[1..], found, "README.md, {learner}, beside docs/defaults.md");
     }
     assert!(defaults.contains("| 1,000 | 12 |"), "README.md says 12 tables");
-    // By how much the log loss is below that of the other learner, in per cent.
+    // Percentage by which the log loss is below that of the other estimator.
     let lower = |classes: &str| {
         let line = defaults.lines().find(|line| line.starts_with(&format!("| {classes} classes: mean log loss"))).expect(classes);
         100.0 * (1.0 - cells(line)[2].parse::<f64>().expect("a ratio"))
@@ -118,7 +118,7 @@ fn the_figures_of_the_readme_are_those_of_the_benchmark() {
     assert!(losses.iter().all(|text| readme.contains(text)), "README.md says something else than {losses:?}");
 }
 
-/// Files of the repository, but for what is built, by their paths from the root.
+/// Returns the files of the repository, without build outputs, by their paths from the root.
 fn files() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders = vec![root.clone()];
@@ -140,14 +140,15 @@ fn files() -> Vec<String> {
     files
 }
 
-/// What a document names that is not there: targets of links, and names of source files between backquotes.
+/// Returns the files that a document names and that do not exist: targets of links, and names of source files between
+/// backquotes.
 fn missing_files(document: &str, text: &str, files: &[String]) -> Vec<String> {
     let folder = Path::new(document).parent().and_then(Path::to_str).unwrap_or("");
     let linked = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()).map(str::trim);
     let linked = linked.filter(|target| !target.is_empty() && !target.contains("://"));
     let is_there = |path: &str| files.iter().any(|f| f == path || f.starts_with(&format!("{path}/")));
     let dead = linked.filter(|target| !is_there(&folder_path(folder, target)));
-    // A name may leave out the folders in front of it.
+    // A name may omit its leading folders.
     let ends = |name: &str| files.iter().any(|f| f == name || f.ends_with(&format!("/{name}")));
     let outside_blocks: String = text.split("\n```").step_by(2).collect();
     let quoted: Vec<&str> = outside_blocks.split('`').skip(1).step_by(2).collect();
@@ -160,7 +161,7 @@ fn missing_files(document: &str, text: &str, files: &[String]) -> Vec<String> {
     dead.map(String::from).chain(unknown).collect()
 }
 
-/// `target` as seen from `folder`, by its path from the root.
+/// Returns the path of `target`, as seen from `folder`, from the root.
 fn folder_path(folder: &str, target: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {
@@ -183,7 +184,7 @@ fn files_that_the_documents_name_exist() {
 }
 
 #[test]
-fn a_name_of_no_file_is_found() {
+fn name_of_a_missing_file_is_found() {
     let files = ["docs/math.md", "docs/a.md", "crates/relvec/src/rvm/mod.rs"].map(String::from);
     let text = "see [a](math.md#x), [b](none.md), [c](../docs/a.md), `rvm/mod.rs`, `rvm.rs`, `vm/mod.rs`\n```rust\n`x.rs`\n```\n`mod.rs`";
     assert_eq!(missing_files("docs/a.md", text, &files), ["none.md", "rvm.rs", "vm/mod.rs"]);

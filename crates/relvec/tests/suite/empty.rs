@@ -1,5 +1,5 @@
-//! Searches whose single steps find nothing: models are empty only where MacKay's fixed point finds nothing either, and the
-//! report says so.
+//! Searches whose single steps find nothing: a model is empty only if MacKay's fixed point finds nothing either, and
+//! the report says so.
 
 use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
@@ -8,7 +8,7 @@ use relvec::*;
 
 struct Data {
     x: Array2<f64>,
-    /// A linear function of the rows, of standard deviation about 1.
+    /// Linear function of the rows with a standard deviation of about 1.
     f: Array1<f64>,
     noise: Array1<f64>,
 }
@@ -38,7 +38,7 @@ fn rbf(gamma: f64) -> Kernel {
     Rbf { gamma: gamma.into() }.into()
 }
 
-/// Kernels that are nearly constant over the rows: far from the origin, or wide.
+/// With kernels that are almost constant over the rows (far from the origin, or wide), the structure is found.
 #[test]
 fn nearly_constant_kernels_find_the_structure() {
     for n in [80, 200] {
@@ -60,7 +60,7 @@ fn nearly_constant_kernels_find_the_structure() {
                 let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
                 let best = |row: ndarray::ArrayView1<f64>| (0..count).fold(0, |b, k| if row[k] > row[b] { k } else { b });
                 let wrong = p.outer_iter().zip(labels.iter()).filter(|(row, l)| best(row.view()) != **l).count();
-                // Of the polynomial the search finds a little by itself.
+                // With the polynomial kernel the search finds some structure by itself.
                 let most = if matches!(rvm.kernel, Kernel::Poly(_)) { n / 2 } else { n / 4 };
                 assert!(!report.nothing_found && wrong < most, "{name}, {count} classes: {wrong} wrong");
             }
@@ -68,9 +68,9 @@ fn nearly_constant_kernels_find_the_structure() {
     }
 }
 
-/// The model is at least as good as that of MacKay's scheme where the search alone would have ended with nothing.
+/// If the search alone finds nothing, the model is at least as good as that of MacKay's scheme.
 #[test]
-fn the_better_of_two_schemes_is_kept() {
+fn better_of_two_schemes_is_used() {
     let Data { x, f, noise } = data(120);
     let t = &f + &(&noise * 0.3);
     for (kernel, offset) in [(linear(), 1e3), (rbf(1e-4), 0.0), (rbf(1e-6), 0.0)] {
@@ -84,9 +84,9 @@ fn the_better_of_two_schemes_is_kept() {
     }
 }
 
-/// Outliers say nothing of the unit of the others: ones of 1e4 times the signal, and sentinels.
+/// Outliers of 1e4 times the signal, and sentinel values, do not affect the unit of the other targets.
 #[test]
-fn student_t_noise_finds_the_signal_beside_outliers() {
+fn student_t_fits_find_the_signal_despite_outliers() {
     for n in [80, 200] {
         let Data { x, noise, .. } = data(n);
         let f = x.column(0).mapv(|x| (3.0 * x).sin());
@@ -104,7 +104,7 @@ fn student_t_noise_finds_the_signal_beside_outliers() {
     }
 }
 
-/// Rates up to those of the largest whole numbers.
+/// Rates up to the largest whole numbers of a double are found.
 #[test]
 fn poisson_finds_the_rates_of_huge_counts() {
     finds_the_rates(&[1e4, 1e10]);
@@ -112,7 +112,7 @@ fn poisson_finds_the_rates_of_huge_counts() {
 
 #[test]
 #[ignore = "two minutes"]
-fn poisson_finds_the_rates_of_counts_that_fill_a_number() {
+fn poisson_finds_the_rates_of_the_largest_counts() {
     finds_the_rates(&[1e14, 1e18]);
 }
 
@@ -134,9 +134,9 @@ fn finds_the_rates(sizes: &[f64]) {
     }
 }
 
-/// However wide the kernel: a model finds the structure, or says that it has found nothing.
+/// For any width of the kernel, a model finds the structure or reports that it has found nothing.
 #[test]
-fn no_width_leads_to_a_wrong_model_in_silence() {
+fn models_of_any_width_find_the_structure_or_report_failure() {
     let Data { x, f, noise } = data(90);
     let t = &f + &(&noise * 0.3);
     for exponent in 4..18 {
@@ -154,9 +154,9 @@ fn no_width_leads_to_a_wrong_model_in_silence() {
     }
 }
 
-/// Targets that have nothing to do with the rows; and kernels that tell no rows apart.
+/// Targets that do not depend on the rows, and kernels that do not distinguish rows, are reported.
 #[test]
-fn a_report_says_that_nothing_was_found() {
+fn report_says_that_nothing_was_found() {
     let Data { x, f, noise } = data(150);
     let wide = Rvm { kernel: rbf(1e-17), ..Rvm::tipping2001() };
     for scheme in ["search", "mackay", "em"] {
@@ -174,20 +174,20 @@ fn a_report_says_that_nothing_was_found() {
         let (_, report) = classes.fit(x.view(), &Targets::classes(&kinds, 3)).unwrap();
         assert!(report.nothing_found, "{multi_class:?}");
     }
-    // A constant target is no matter of the kernel, and a model that was stopped says nothing.
+    // A constant target does not depend on the kernel, and a model that was stopped reports nothing.
     let (_, report) = wide.fit(x.view(), &Targets::real(Array1::ones(150).view())).unwrap();
     assert!(report.adjustments.constant_target && !report.nothing_found);
     let mut stop = |_: &Progress| std::ops::ControlFlow::Break(());
     let (_, report) = wide.fit_with(x.view(), &Targets::real(f.view()), &mut stop, &Interrupt::default()).unwrap();
     assert!(report.status == Status::Stopped && !report.nothing_found);
-    // Neither does one that has found something.
+    // A model that has found something reports nothing.
     let (_, report) = Rvm { kernel: rbf(1.0), ..wide }.fit(x.view(), &Targets::real(f.view())).unwrap();
     assert!(!report.nothing_found);
 }
 
-/// The other scheme counts its iterations, is told to the observer, and ends with the limits of the fit.
+/// The other scheme counts its iterations, calls the observer, and respects the limits of the fit.
 #[test]
-fn limits_hold_for_the_other_scheme() {
+fn limits_and_observer_apply_to_the_other_scheme() {
     let Data { x, f, noise } = data(120);
     let t = &f + &(&noise * 0.3);
     let rvm = Rvm { kernel: rbf(1e-4), ..Rvm::tipping2001() };
@@ -203,7 +203,7 @@ fn limits_hold_for_the_other_scheme() {
     for most in (1..report.iterations.min(60)).step_by(2) {
         let limited = Rvm { max_iterations: most, ..rvm.clone() };
         let (_, report) = limited.fit(x.view(), &Targets::real(t.view())).unwrap();
-        // The search alone may have come to its end with the last of them.
+        // The search alone may have converged in the last iteration.
         assert_eq!(report.iterations, most);
         assert!(report.status == Status::IterationLimit || report.nothing_found, "{most}: {:?}", report.status);
         let mut left = most;
@@ -217,9 +217,10 @@ fn limits_hold_for_the_other_scheme() {
     }
 }
 
-/// Over kernels, widths, features and kinds of targets a model without kernels has at least the evidence of MacKay's fixed point.
+/// Over kernels, widths, features and kinds of targets, the evidence of a model without kernels is at least that of
+/// MacKay's fixed point.
 #[test]
-fn no_model_is_empty_where_the_fixed_point_finds_more() {
+fn models_are_not_empty_if_the_fixed_point_finds_more() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(29);
     let (mut empty, mut cases) = (0, 0);
     for case in 0..36 {

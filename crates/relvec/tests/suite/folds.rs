@@ -1,4 +1,4 @@
-//! Folds of tables with repeated rows and weights, few rows, and weights that are too small or too large to count.
+//! Folds with repeated rows and weights, few rows, and weights that are too small or too large.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, Axis};
@@ -15,19 +15,19 @@ fn classifier() -> Rvm {
     Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() }
 }
 
-/// Numbers below 1 that depend on the row alone, evenly spread.
+/// Returns evenly spread numbers below 1, which depend on the row alone.
 fn spread(rows: usize) -> Vec<f64> {
     (0..rows).map(|i| ((i * 7919) % 1000) as f64 / 1000.0).collect()
 }
 
-/// One-hot features of 12 levels, and classes whose probability depends on the level.
+/// Returns one-hot features of 12 levels, and classes whose probability depends on the level.
 fn levels() -> (Array2<f64>, Vec<usize>) {
     let x = Array2::from_shape_fn((1000, 12), |(i, d)| f64::from(u8::from(i % 12 == d)));
     let labels = spread(1000).iter().enumerate().map(|(i, u)| usize::from(*u < (i % 12 + 1) as f64 / 13.0)).collect();
     (x, labels)
 }
 
-/// Four binary features, of which two decide: the best error is 0.26.
+/// Returns four binary features, two of which determine the class. The best error rate is 0.26.
 fn bits(rows: usize, features: usize) -> (Array2<f64>, Vec<usize>) {
     let x = Array2::from_shape_fn((rows, features), |(i, d)| ((i % 16) >> d & 1) as f64);
     let apart = |i: usize| (i ^ (i >> 1)) & 1 == 1;
@@ -44,8 +44,8 @@ fn validated(rvm: &Rvm, x: &Array2<f64>, targets: Targets) -> (Model, Validation
     (model, report.validation.expect("there were folds"))
 }
 
-/// Copies of a row left out together leave the other class alone there: log loss 3.33, every class contradicted.
-/// scikit-learn reaches a log loss of 0.568 and contradicts none.
+/// If all copies of a row are held out together, only the other class remains there: log loss 3.33, and every class
+/// contradicted. scikit-learn reaches a log loss of 0.568 and contradicts none.
 #[test]
 fn probabilities_of_repeated_rows_agree_with_classes() {
     let (x, labels) = levels();
@@ -58,8 +58,8 @@ fn probabilities_of_repeated_rows_agree_with_classes() {
     assert_eq!(report.functions[0].probabilities, Some(Probabilities::CrossValidation));
 }
 
-/// Folds of scikit-learn over these rows find errors of 0.26; folds over merged rows found 0.80, and refused 300 rows of
-/// four distinct inputs.
+/// Folds of scikit-learn over these rows find error rates of 0.26. Folds over merged rows found 0.80, and rejected 300
+/// rows of four distinct inputs.
 #[test]
 fn fold_errors_of_repeated_rows_are_those_of_new_rows() {
     let (x, labels) = bits(1000, 4);
@@ -75,7 +75,7 @@ fn fold_errors_of_repeated_rows_are_those_of_new_rows() {
     assert!((0.2..0.3).contains(&error), "{error}");
 }
 
-/// The candidate that stands for all rows of an input was left out with the first of them: RMSE 0.86 instead of 0.53.
+/// A candidate must not be held out together with the first of its rows: that gave an RMSE of 0.86 instead of 0.53.
 #[test]
 fn fold_errors_of_repeated_inputs_keep_their_candidates() {
     let x = Array2::from_shape_fn((200, 1), |(i, _)| (i % 10) as f64);
@@ -86,7 +86,7 @@ fn fold_errors_of_repeated_inputs_keep_their_candidates() {
     assert!((0.5..0.56).contains(&rmse), "{rmse}");
 }
 
-/// A table with repeated rows in three forms: row by row, so in another order, and partly by whole weights.
+/// Training data with repeated rows in three forms: row by row, in another order, and partly as whole weights.
 struct Forms {
     x: Vec<Array2<f64>>,
     t: Vec<Array1<f64>>,
@@ -99,7 +99,7 @@ fn forms(seed: u64) -> Forms {
     let t: Array1<f64> =
         x.outer_iter().map(|r| f64::sin(r[0]) + 0.3 * r[1] + 0.5 * f64::from(random.random_range(0..3))).collect();
     let counts: Vec<usize> = (0..30).map(|_| random.random_range(1..5)).collect();
-    // Copies of a row that stay copies; the others go into its weight.
+    // Number of copies of each row that remain copies. The others go into its weight.
     let apart: Vec<usize> = counts.iter().map(|c| random.random_range(0..*c)).collect();
     let one_by_one: Vec<usize> = (0..30).flat_map(|i| vec![i; counts[i]]).collect();
     let mut shuffled = one_by_one.clone();
@@ -117,7 +117,7 @@ fn forms(seed: u64) -> Forms {
     }
 }
 
-/// Neither the order of the rows nor whether they are repeated or have whole weights changes a model or its scores.
+/// Neither the order of the rows nor the choice between copies and whole weights changes a model or its scores.
 #[test]
 fn folds_do_not_depend_on_order_or_on_weights_for_copies() {
     let counts: Likelihood = Poisson::default().into();
@@ -190,16 +190,16 @@ fn platt_does_not_depend_on_order_or_on_weights_for_copies() {
     }
 }
 
-/// Weights that are not whole stay whole: the order of such rows is immaterial, and each is in one fold.
+/// Fractional weights are not divided: the order of such rows does not matter, and each is in one fold.
 #[test]
-fn other_weights_are_not_divided() {
+fn fractional_weights_are_not_divided() {
     let forms = forms(9);
     let (x, t) = (&forms.x[0], &forms.t[0]);
     let n = t.len();
     let weights = Array1::from_shape_fn(n, |i| [0.5, 1.25, 2.5][i % 3]);
     let mut order: Vec<usize> = (0..n).collect();
     order.shuffle(&mut Pcg64::seed_from_u64(3));
-    // A fold for each row: the largest number there may be.
+    // One fold for each row is the largest possible number.
     let rvm = Rvm { kernel: rbf(0.5), cv: Some(n), ..Rvm::tipping2001() };
     let (_, first) = validated(&rvm, x, Targets::real(t.view()).with_weights(weights.view()));
     let (x, t, weights) = (x.select(Axis(0), &order), t.select(Axis(0), &order), weights.select(Axis(0), &order));
@@ -210,7 +210,7 @@ fn other_weights_are_not_divided() {
     assert_eq!(error, format!("cv = {}: expected at most as many folds as there are rows (there are {n})", n + 1));
 }
 
-/// Probabilities of 40 well separated sets with 1 to 4 rows a class: 19 of them contradicted the classes.
+/// Among 40 well separated data sets with 1 to 4 rows per class, the probabilities of 19 contradicted the classes.
 #[test]
 fn probabilities_of_few_rows_agree_with_classes() {
     let mut random = Pcg64::seed_from_u64(5);
@@ -234,9 +234,10 @@ fn probabilities_of_few_rows_agree_with_classes() {
     }
 }
 
-/// A share that all rows allow need not be one that each fold allows: it was refused with a fold's bound, 0.667.
+/// A value of nu that all rows allow need not be one that each fold allows. It was rejected with the bound of a fold,
+/// 0.667.
 #[test]
-fn nu_that_all_rows_allow_has_probabilities() {
+fn nu_that_all_rows_allow_gives_probabilities() {
     let mut random = Pcg64::seed_from_u64(6);
     let labels: Vec<usize> = (0..16).map(|i| usize::from(i >= 10)).collect();
     let x = Array2::from_shape_fn((16, 2), |(i, _)| 2.0 * labels[i] as f64 + random.random_range(-1.5..1.5));
@@ -253,7 +254,7 @@ fn nu_that_all_rows_allow_has_probabilities() {
     assert!(error.contains("(0, 0.75]"), "{error}");
 }
 
-/// Classes that have nothing to do with the features: no probability is turned round, and it is said where they are flat.
+/// If classes do not depend on the features, no probability is inverted, and flat probabilities are reported.
 #[test]
 fn probabilities_of_noise_are_not_inverted() {
     let mut flat = 0;
@@ -271,9 +272,9 @@ fn probabilities_of_noise_are_not_inverted() {
     assert!((3..18).contains(&flat), "{flat}");
 }
 
-/// Where nobody asks for folds there are as many as the rows allow, and no error speaks of folds.
+/// By default there are as many folds as the rows allow, and no error mentions folds.
 #[test]
-fn few_rows_have_few_folds() {
+fn default_folds_are_as_many_as_few_rows_allow() {
     let chosen = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..Rvm::tipping2001() };
     for rows in [2, 3, 4, 7] {
         let x = Array2::from_shape_fn((rows, 1), |(i, _)| i as f64);
@@ -295,7 +296,8 @@ fn few_rows_have_few_folds() {
     assert!(error.starts_with("sparsity = ") && !error.contains("fold"), "{error}");
 }
 
-/// Weights that sum to 1 count as one row, in every machine and from sums as well; weights of 0 and a mean of 1 do not.
+/// Weights that sum to 1 count as one row in every estimator, and from sums. Weights of 0 and weights of mean 1 are not
+/// reported.
 #[test]
 fn weights_that_count_as_few_rows_are_reported() {
     let n = 40;
@@ -330,7 +332,7 @@ fn weights_that_count_as_few_rows_are_reported() {
     }
 }
 
-/// Two classes of three may count for little where all rows together do not.
+/// Two of three classes may have small weights although all rows together do not.
 #[test]
 fn weights_of_a_pair_of_classes_may_be_small() {
     let x = Array2::from_shape_fn((30, 1), |(i, _)| i as f64 / 8.0);
@@ -343,9 +345,9 @@ fn weights_of_a_pair_of_classes_may_be_small() {
     }
 }
 
-/// A weight of 1e300 is no number of rows: 43 seconds of a support vector machine, a sum that loses all other rows.
+/// A weight of 1e300 is no number of rows. It took an SVM 43 seconds, and its sum loses all other rows.
 #[test]
-fn weights_beyond_whole_numbers_are_refused() {
+fn weights_beyond_whole_numbers_are_rejected() {
     let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f64);
     let t = x.column(0).mapv(f64::sin);
     let svr = Svm { formulation: EpsilonSvr::default().into(), ..Svm::default() };

@@ -1,4 +1,4 @@
-//! Golden values: small problems solved in 40-digit arithmetic.
+//! Golden values: small problems solved with 40 digits.
 
 use crate::support::{close, floats, golden, indices};
 use ndarray::{Array1, ArrayView1, ArrayView2, Axis, s};
@@ -78,13 +78,13 @@ fn check_record(case: &crate::support::Case, name: &str, tolerance: f64) {
 const REGRESSION: [&str; 3] = ["reg_sinc_gauss_n40", "reg_2d_gauss_n50", "reg_spline_fixednoise_n24"];
 const CLASSES: [&str; 2] = ["cls_1d_gauss_n36", "cls_2d_gauss_n50"];
 
-/// What float64 reaches: the spline's columns are nearly collinear (condition 1e13).
+/// Agreement that float64 reaches. The columns of the spline are nearly collinear (condition number 1e13).
 fn tolerance(name: &str) -> f64 {
     if name.contains("spline") { 1e-7 } else { 1e-9 }
 }
 
 #[test]
-fn fixed_precisions() {
+fn quantities_at_fixed_precisions_agree_with_the_golden_record() {
     for name in REGRESSION.iter().chain(&CLASSES) {
         let case = golden(name);
         check_record(&case, "fixed", tolerance(name));
@@ -92,7 +92,7 @@ fn fixed_precisions() {
 }
 
 #[test]
-fn stationary_points() {
+fn fits_end_at_the_golden_stationary_points() {
     for name in REGRESSION.iter().chain(&CLASSES) {
         let case = golden(name);
         for record in ["stationary_mackay", "stationary_fast"] {
@@ -103,7 +103,7 @@ fn stationary_points() {
     }
 }
 
-/// Posterior as printed, gradient zero, and no action gains more than printed.
+/// Checks that the posterior is as printed, the gradient is zero, and no action gains more than printed.
 fn check_stationary(case: &crate::support::Case, name: &str) {
     let record = &case.json[name];
     let got = case.with_targets(|x, t| settings(case).evaluate(x, t, &hyper(record))).unwrap();
@@ -122,7 +122,7 @@ fn check_stationary(case: &crate::support::Case, name: &str) {
 }
 
 #[test]
-fn predictions() {
+fn predictions_agree_with_the_golden_record() {
     for name in REGRESSION.iter().chain(&CLASSES) {
         let case = golden(name);
         for record in ["fixed", "stationary_mackay", "stationary_fast"] {
@@ -145,7 +145,7 @@ fn predictions() {
     }
 }
 
-/// Iteration by iteration: evidence, noise, then weights and precisions of the first five.
+/// Checks each iteration: evidence and noise, and weights and precisions of the first five.
 fn check_trace(case: &crate::support::Case, key: &str) {
     let trace = &case.json[key];
     let expected = floats(&trace["L"]);
@@ -177,7 +177,7 @@ fn check_trace(case: &crate::support::Case, key: &str) {
     let spline = case.name.contains("spline");
     let (_, report) = fit(expected.len());
     for (k, (point, expected)) in report.trace.iter().zip(&expected).enumerate() {
-        // The spline's columns have condition 1e13: 1.1e-6 is what rounding leaves of one EM iterate.
+        // With condition number 1e13, rounding leaves an error of 1.1e-6 in one EM iterate.
         let size = if spline { 2e-6 } else { 1e-9 };
         assert!((point.log_evidence - expected).abs() < size, "{name} L[{k}]: {} {expected}", point.log_evidence);
         if let Some(beta) = trace.get("beta").map(floats) {
@@ -186,7 +186,7 @@ fn check_trace(case: &crate::support::Case, key: &str) {
         }
     }
     for (k, record) in trace["first5"].as_array().unwrap().iter().enumerate() {
-        // Later iterates of the nearly collinear case are rounding, not algorithm.
+        // Later iterates of the nearly collinear case consist of rounding errors.
         if spline && k > 0 {
             break;
         }
@@ -205,7 +205,7 @@ fn check_trace(case: &crate::support::Case, key: &str) {
             _ => 1e-5,
         };
         for (j, (got, expected)) in alpha.iter().zip(floats(&record["alpha_next"])).enumerate() {
-            // gamma = 1 - alpha Sigma of a weight this close to gone is rounding; it would be pruned.
+            // For a weight this close to being pruned, gamma = 1 - alpha Sigma consists of rounding errors.
             let size = if expected > 1e9 { 1e-2 } else { size };
             assert!((got / expected).ln().abs() < size, "{name} alpha[{k}][{j}]: {got:e} {expected:e}");
         }
@@ -213,7 +213,7 @@ fn check_trace(case: &crate::support::Case, key: &str) {
 }
 
 #[test]
-fn em_and_mackay_traces() {
+fn em_and_mackay_traces_agree_with_the_golden_record() {
     for name in REGRESSION.iter().chain(&CLASSES) {
         let case = golden(name);
         check_trace(&case, "em_trace");
@@ -221,9 +221,9 @@ fn em_and_mackay_traces() {
     }
 }
 
-/// One best action a step, no joint steps: the actions exactly, the evidence to 1e-10.
+/// With one best action per step and no joint updates, the actions are equal and the evidence agrees to 1e-10.
 #[test]
-fn sequential_traces() {
+fn sequential_traces_agree_with_the_golden_record() {
     for name in REGRESSION.iter().chain(&CLASSES) {
         let case = golden(name);
         let trace = &case.json["fast_trace"];
@@ -270,8 +270,9 @@ fn sequential_traces() {
     }
 }
 
-/// A fit against the best of several strategies on six sets: on average within 5 nats of the best, nowhere below
-/// what MacKay's fixed point reached. Other ways to the same sums round otherwise, and end in other optima: 3 to 7 nats.
+/// Checks a fit against the best of several strategies on six data sets: on average within 5 nats of the best, and
+/// nowhere below the result of MacKay's fixed point. Sums that are computed in another way round differently, and end
+/// in other optima: 3 to 7 nats.
 fn reach_the_targets(most: f64, fit: impl Fn(&Rvm, ArrayView2<f64>, ArrayView1<f64>) -> (Model, Report)) {
     let folder = crate::support::golden_folder();
     let text = std::fs::read_to_string(folder.join("evidence_targets.json")).unwrap();
@@ -281,7 +282,7 @@ fn reach_the_targets(most: f64, fit: impl Fn(&Rvm, ArrayView2<f64>, ArrayView1<f
         let (x, t) = crate::support::split_target(&crate::support::read_csv(&folder.join(format!("{name}.csv"))));
         let kernel: Kernel = Rbf { gamma: case["gamma"].as_f64().unwrap().into() }.into();
         let rvm = Rvm { kernel, ..Rvm::tipping2001() };
-        // The printed optimum, recomputed: the same problem, all constants included.
+        // The printed optimum is recomputed: it must be the same problem, with all constants.
         let best = case["best"].as_f64().unwrap();
         let record = serde_json::json!({
             "active": case["best_active"], "alpha": case["best_alpha"], "beta": case["best_beta"]
@@ -304,13 +305,13 @@ fn reach_the_targets(most: f64, fit: impl Fn(&Rvm, ArrayView2<f64>, ArrayView1<f
 }
 
 #[test]
-fn evidence_targets() {
+fn fits_reach_the_evidence_targets() {
     reach_the_targets(5.0, |rvm, x, t| rvm.fit(x, &Targets::real(t)).unwrap());
 }
 
-/// From sums over the rows, all of which are centres.
+/// The fit uses sums over the rows, all of which are centres.
 #[test]
-fn evidence_targets_from_statistics() {
+fn fits_from_statistics_reach_the_evidence_targets() {
     reach_the_targets(10.0, |rvm, x, t| {
         let mut statistics = Statistics::new(&rvm.kernel, x).unwrap();
         statistics.update(x, &Targets::real(t)).unwrap();
@@ -318,18 +319,18 @@ fn evidence_targets_from_statistics() {
     });
 }
 
-/// Without room for G, of 1,001 x 1,001, or Phi, each of which may take a quarter of the memory: rows are made on demand.
+/// Neither G, 1,001 x 1,001, nor Phi has room in a quarter of the memory, so that rows are computed on demand.
 #[test]
-fn evidence_targets_on_demand() {
+fn fits_with_little_memory_reach_the_evidence_targets() {
     reach_the_targets(10.0, |rvm, x, t| {
         let memory_limit = Some(4 * 8 * 1000 * 1000);
         Rvm { memory_limit, ..rvm.clone() }.fit(x, &Targets::real(t)).unwrap()
     });
 }
 
-/// By parts, as more than 1,000 candidates are searched: one row more, beside the first, that counts for nothing.
+/// Working sets are used with more than 1,000 candidates: one row is added beside the first, with a negligible weight.
 #[test]
-fn evidence_targets_by_parts() {
+fn fits_in_working_sets_reach_the_evidence_targets() {
     reach_the_targets(10.0, |rvm, x, t| {
         let mut more = x.to_owned();
         more.push_row(x.row(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Models that grow: sums that a model keeps and rows are added to, and searches that go on from a model.
+//! Incremental fits: statistics in a model, to which rows are added, and searches that start at a model.
 
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
@@ -26,10 +26,10 @@ fn largest_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Ite
     pairs.iter().fold(0.0f64, |m, (a, b)| m.max((a - b).abs())) / size
 }
 
-/// Sums to which rows were added, twice, are those over all rows at once; the evidence of the model is that of its
-/// precisions on all rows; and the search finds what one over all rows finds.
+/// Statistics to which rows were added twice equal those over all rows at once. The evidence of the model is that of
+/// its precisions on all rows, and the search finds the same model as a search over all rows.
 #[test]
-fn added_rows_are_rows() {
+fn added_rows_give_the_model_of_all_rows() {
     let (x, t) = data(1, 900);
     let c = Array1::from_shape_fn(900, |n| [1.0, 2.0, 0.5, 0.0][n % 4]);
     let v = Array1::from_shape_fn(900, |n| 0.01 * (1 + n % 3) as f64);
@@ -85,9 +85,10 @@ fn added_rows_are_rows() {
     }
 }
 
-/// The model file keeps the sums, and a model that scales its features adds raw rows; other schemes begin anew.
+/// The model file contains the statistics, a model that scales its features accepts raw rows, and other schemes use a
+/// cold restart.
 #[test]
-fn files_and_scaling() {
+fn statistics_survive_files_and_scaling() {
     let (x, t) = data(2, 400);
     let raw = &x * 100.0 + 7.0;
     let scaling = Scaling { mean: vec![7.0, 7.0], scale: vec![100.0, 100.0] };
@@ -112,9 +113,9 @@ fn files_and_scaling() {
     }
 }
 
-/// A search goes on from a model, in the same rows and with further ones behind them.
+/// A search continues from a model, with the same rows and with further rows behind them.
 #[test]
-fn a_search_begins_at_a_model() {
+fn search_continues_from_a_model() {
     let (x, t) = data(3, 400);
     let plain = Rvm { dictionary: Dictionary::default(), keep_statistics: false, ..rvm() };
     let half = Targets::real(t.slice(s![..200]));
@@ -129,7 +130,7 @@ fn a_search_begins_at_a_model() {
 }
 
 #[test]
-fn what_is_refused() {
+fn growth_rejects_unsupported_settings() {
     let (x, t) = data(4, 120);
     let targets = Targets::real(t.view());
     let (model, _) = rvm().fit(x.view(), &targets).unwrap();

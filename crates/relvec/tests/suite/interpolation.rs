@@ -1,4 +1,4 @@
-//! Which fits are said to interpolate their rows.
+//! Fits that are reported to interpolate their rows.
 
 use ndarray::{Array1, Array2, Axis, concatenate};
 use rand::{RngExt, SeedableRng};
@@ -27,7 +27,8 @@ fn fit(rvm: &Rvm, x: &Array2<f64>, targets: &Targets) -> (Model, Report) {
 
 const SHAPES: [(usize, usize); 3] = [(20, 1), (60, 2), (120, 3)];
 
-/// A kernel so narrow that each row has its own: nothing is told of other rows, and each target is fitted.
+/// With a very narrow kernel each row has its own basis function: nothing is learned about other rows, and each target
+/// is fitted.
 #[test]
 fn fits_with_a_kernel_for_each_row_interpolate() {
     for (seed, (rows, features)) in (0..2).flat_map(|seed| SHAPES.map(|shape| (seed, shape))) {
@@ -42,7 +43,8 @@ fn fits_with_a_kernel_for_each_row_interpolate() {
     }
 }
 
-/// Neither those with the settings of the papers, nor with learned widths, of any likelihood; not by weights without use.
+/// Fits with the settings of the papers or with learned widths do not interpolate, for any likelihood, nor do weights
+/// that the data do not determine count.
 #[test]
 fn ordinary_fits_do_not_interpolate() {
     for (seed, (rows, features)) in (0..3).flat_map(|seed| SHAPES[1..].iter().map(move |shape| (seed, *shape))) {
@@ -62,9 +64,10 @@ fn ordinary_fits_do_not_interpolate() {
     }
 }
 
-/// Centres of a process are no sign, however many; noise at its least value is one under any prior.
+/// Under a process prior the number of centres is no sign of interpolation. A noise variance at its lower limit is a
+/// sign under any prior.
 #[test]
-fn process_priors_interpolate_by_their_noise_alone() {
+fn process_priors_interpolate_only_at_the_noise_limit() {
     for (seed, (rows, features)) in (0..3).flat_map(|seed| SHAPES.map(|shape| (seed, shape))) {
         let (x, t) = data(seed, rows, features, 0.3);
         let rvm = Rvm { weight_prior: WeightPrior::Process, residual: Some(1e-6), variance: None, ..papers(3.0) };
@@ -89,9 +92,9 @@ fn a_constant_target_is_no_interpolation() {
     assert_eq!(fit(&papers(1.0), &x, &Targets::real(t.view())).1.interpolation, None);
 }
 
-/// Equal rows count once; rows of equal inputs and different targets, by which noise is told from function, each.
+/// Equal rows count once. Rows of equal inputs and different targets, which determine the noise, count individually.
 #[test]
-fn rows_are_counted_by_what_they_tell() {
+fn equal_rows_count_once_and_different_targets_individually() {
     let (x, t) = data(3, 40, 1, 0.3);
     let once = fit(&papers(1e4), &x, &Targets::real(t.view())).1.interpolation.expect("a kernel for each row");
     let (twice, copies) = (concatenate![Axis(0), x, x], concatenate![Axis(0), t, t]);
@@ -101,7 +104,8 @@ fn rows_are_counted_by_what_they_tell() {
     let others = concatenate![Axis(0), x, &x + 10.0];
     let weighted = Targets::real(copies.view()).with_weights(absent.view());
     assert_eq!(fit(&papers(1e4), &others, &weighted).1.interpolation, Some(once));
-    // Four targets at each input: at most a quarter of the rows have a kernel of their own, and the noise is known from them.
+    // With four targets at each input, at most a quarter of the rows are relevance vectors, and the targets determine
+    // the noise.
     let inputs = concatenate![Axis(0), x, x, x, x];
     let (_, noise) = data(4, 160, 1, 0.3);
     let (_, clean) = data(4, 160, 1, 0.0);
@@ -109,9 +113,10 @@ fn rows_are_counted_by_what_they_tell() {
     assert_eq!(fit(&papers(1e4), &inputs, &Targets::real(targets.view())).1.interpolation, None);
 }
 
-/// All rows at one input: its vector is the constant. Two targets at each input: the noise is known from their differences.
+/// If all rows have one input, its vector is the constant. Two targets at each input determine the noise by their
+/// differences.
 #[test]
-fn targets_that_differ_at_one_input_tell_the_noise() {
+fn different_targets_at_one_input_determine_the_noise() {
     let labels: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
     let same = Array2::ones((40, 1));
     assert_eq!(fit(&papers(1.0), &same, &Targets::real(Array1::from(labels).view())).1.interpolation, None);
@@ -121,9 +126,9 @@ fn targets_that_differ_at_one_input_tell_the_noise() {
     assert_eq!(fit(&papers(1e4), &twice, &Targets::real(targets.view())).1.interpolation, None);
 }
 
-/// Schemes that keep weights of no use do not interpolate by these.
+/// Schemes that keep weights that the data do not determine do not interpolate by these weights.
 #[test]
-fn weights_of_no_use_do_not_count() {
+fn undetermined_weights_do_not_count() {
     for (seed, inference) in (0..3).flat_map(|seed| ["em", "mackay", "variational"].map(|name| (seed, name))) {
         let (x, _) = data(seed, 60, 2, 0.3);
         let (_, noise) = data(seed + 10, 60, 1, 0.3);
@@ -133,9 +138,9 @@ fn weights_of_no_use_do_not_count() {
     }
 }
 
-/// Of models of two classes the one with the largest share.
+/// For several binary models, the one with the largest share is reported.
 #[test]
-fn several_models_interpolate_if_one_does() {
+fn binary_models_interpolate_if_one_does() {
     let (x, t) = data(5, 90, 2, 0.3);
     let kinds: Vec<usize> = t.iter().map(|t| (t - 2.0).clamp(0.0, 2.0) as usize).collect();
     let targets = Targets::classes(&kinds, 3);

@@ -1,4 +1,4 @@
-//! Intervals and quantiles of new targets: what share of draws is below them, for every likelihood.
+//! Intervals and quantiles of new targets, compared with draws for every likelihood.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, Axis, array, stack};
@@ -14,7 +14,7 @@ fn truth(x: f64) -> f64 {
     2.0 + (1.5 * x).sin()
 }
 
-/// Rows, and targets with noise of that scale.
+/// Returns rows, and targets with the given noise.
 fn data(rows: usize, seed: u64, noise: impl Fn(&mut Pcg64) -> f64) -> (Array2<f64>, Array1<f64>) {
     let mut random = Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
@@ -26,7 +26,7 @@ fn normal(random: &mut Pcg64) -> f64 {
     0.2 * Distribution::<f64>::sample(&StandardNormal, random)
 }
 
-/// At rows among the data, at their end and far from them.
+/// Returns rows among the data, at their end and far away.
 fn new() -> Array2<f64> {
     array![[0.3], [3.2], [40.0]]
 }
@@ -43,8 +43,8 @@ fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> Model {
     rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0
 }
 
-/// Checks that of `drawn`, [N, S], the shares of LEVELS are below the quantiles [N, Q], up to chance; of whole numbers at
-/// least so many not above, and at most so many below.
+/// Checks that shares LEVELS of `drawn`, [N, S], are below the quantiles [N, Q], up to chance. For whole numbers, at
+/// least that many are at or below, and at most that many are below.
 #[track_caller]
 fn check_shares(drawn: &Array2<f64>, quantiles: &Array2<f64>) {
     assert_eq!(quantiles.dim(), (drawn.nrows(), LEVELS.len()));
@@ -73,7 +73,7 @@ fn quantiles_of_noise_have_their_shares_of_draws() {
     for model in &models {
         let quantiles = model.predict_quantiles(new().view(), &LEVELS, Variance::Posterior, None).unwrap().remove(0);
         check_shares(&model.draws(DRAWS, 3, true).unwrap().at(new().view()).unwrap(), &quantiles);
-        // Both ends of intervals are quantiles, which rise with their probability; the median is the mean.
+        // Ends of intervals are quantiles, quantiles rise with their probability, and the median is the mean.
         let prediction = model.predict(new().view()).unwrap();
         assert_eq!(quantiles.column(2), prediction.mean);
         let (lower, upper) = model.interval(&prediction, 0.95, None).unwrap();
@@ -87,8 +87,8 @@ fn quantiles_of_noise_have_their_shares_of_draws() {
     assert!(models[1].posterior.as_ref().unwrap().variance_factor > Some(1.0));
 }
 
-/// Where the function is far less certain than the noise is small, the sum is normal; a Student-t distribution of both
-/// variances would be 1.4 times as wide.
+/// If the function is far less certain than the noise, the sum is normal. A Student-t distribution of both variances
+/// would be 1.4 times as wide.
 #[test]
 fn intervals_of_an_uncertain_function_under_student_t_noise_are_nearly_normal() {
     let (x, t) = data(60, 1, normal);
@@ -138,7 +138,7 @@ fn quantiles_of_counts_have_their_shares_of_draws() {
     let (lower, upper) = model.interval(&prediction, 0.95, Some(over.view())).unwrap();
     let ends = model.quantiles(&prediction, &[0.025, 0.975], Some(over.view())).unwrap();
     assert_eq!(stack![Axis(1), lower, upper], ends);
-    // Without exposures they are 1.
+    // The default exposure is 1.
     let ones = Array1::ones(3);
     let [alone, of_one] = [None, Some(ones.view())].map(|over| model.quantiles(&prediction, &LEVELS, over).unwrap());
     assert_eq!(alone, of_one);
@@ -180,7 +180,7 @@ fn quantiles_of_several_outputs_and_of_known_noise_are_normal() {
     }
 }
 
-/// In another unit of the target, exactly: a power of 2.
+/// Another unit of the target, a power of 2, gives exactly scaled quantiles.
 #[test]
 fn quantiles_are_in_units_of_the_target() {
     let (x, t) = data(40, 1, normal);
@@ -203,7 +203,7 @@ fn intervals_hold_their_share_of_new_targets() {
         let (x, t) = data(4000, 7, noise);
         let (lower, upper) = model.predict_interval(x.view(), 0.95, Variance::Posterior, None).unwrap().remove(0);
         let inside = (0..4000).filter(|n| lower[*n] < t[*n] && t[*n] < upper[*n]).count() as f64 / 4000.0;
-        // A binomial share is within 0.011 in 999 of 1,000 cases; the noise is known within 4 %, which is 0.005.
+        // A binomial share is within 0.011 in 999 of 1,000 cases. The noise is known within 4 %, which adds 0.005.
         assert!((inside - 0.95).abs() < 0.016, "{inside}");
     }
 }
@@ -227,7 +227,7 @@ fn quantiles_reject_probabilities_and_models_without_them() {
     let classes = rvm(Bernoulli::default().into()).fit(x.view(), &Targets::classes(&labels, 2)).unwrap().0;
     let error = classes.predict_interval(new().view(), 0.9, Variance::Posterior, None).unwrap_err().to_string();
     assert!(error.contains("expected a regression model with noise"), "{error}");
-    // Of levels whose digits are at their ends.
+    // Levels whose last digits matter.
     let (lower, upper) = model.interval(&prediction, 1.0 - f64::EPSILON / 2.0, None).unwrap();
     assert!(((&upper - &lower) / prediction.std() / 2.0).iter().all(|z| (z - 8.29).abs() < 0.01));
     let far = model.quantiles(&prediction, &[1e-300, 1.0 - f64::EPSILON / 2.0], None).unwrap();

@@ -1,4 +1,4 @@
-//! Sums and products of kernels: their values, what is learned of them, and how they are written.
+//! Sums and products of kernels: values, learned parameters, and notation.
 
 use ndarray::{Array, Array1, Array2, Axis, Dimension, s};
 use relvec::*;
@@ -12,7 +12,7 @@ fn parse(text: &str) -> Kernel {
     Kernel::parse(text, &Gamma::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// With gamma, amplitudes and periods to be learned.
+/// Returns a kernel whose gamma, amplitudes and periods are to be learned.
 fn learned(text: &str) -> Kernel {
     Kernel::parse(text, &Gamma::Rule(GammaRule::Evidence)).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -23,17 +23,17 @@ fn gram(kernel: &Kernel, x: &Array2<f64>) -> Array2<f64> {
     out
 }
 
-/// Numbers without order from 0 to 1.
+/// Returns pseudo-random numbers from 0 to 1.
 fn wave(i: usize, k: usize) -> f64 {
     (0.618_033_988_75 * (i * (k + 1) + 11 * k + 1) as f64 + 0.37 * (i as f64).sin()).fract().abs()
 }
 
-/// Nearly normal, of unit variance.
+/// Returns nearly normal numbers of unit variance.
 fn noise(n: usize, seed: usize) -> Array1<f64> {
     (0..n).map(|i| (0..12).map(|k| wave(i + 7919 * seed, 17 + 6 * k)).sum::<f64>() - 6.0).collect()
 }
 
-/// A trend with a season of period 1, over `years` years of 24 rows.
+/// Returns a trend with a season of period 1, over `years` years of 24 rows.
 fn season(years: usize, seed: usize) -> (Array2<f64>, Array1<f64>) {
     let n = 24 * years;
     let x = Array2::from_shape_fn((n, 1), |(i, _)| 1990.0 + i as f64 / 24.0);
@@ -60,7 +60,7 @@ fn texts_with_a_precision_are_rounded_and_read_as_kernels() {
 }
 
 #[test]
-fn a_sum_is_the_sum_and_a_product_the_product_of_matrices_on_columns() {
+fn sums_and_products_equal_those_of_matrices_on_columns() {
     let x = Array2::from_shape_fn((20, 3), |(i, k)| 3.0 * wave(i, k) - 1.0);
     let some = |columns: &[usize]| x.select(Axis(1), columns);
     let (rbf, periodic) = (parse("rbf(gamma=[0.5, 2.0])"), parse("periodic(gamma=0.7, period=0.8)"));
@@ -78,7 +78,7 @@ fn a_sum_is_the_sum_and_a_product_the_product_of_matrices_on_columns() {
     close(&sum.diagonal(x.view()), &diagonal, 1e-14);
 }
 
-/// By finite differences of the sum of weighted values, on columns of their own, for every parameter.
+/// Gradients of the sum of weighted values in every parameter agree with finite differences, on columns of each term.
 #[test]
 fn gradients_of_sums_on_columns_equal_differences() {
     let x = Array2::from_shape_fn((15, 3), |(i, k)| 3.0 * wave(i, k) - 1.0);
@@ -102,7 +102,7 @@ fn gradients_of_sums_on_columns_equal_differences() {
 }
 
 #[test]
-fn one_term_is_the_plain_kernel() {
+fn sum_of_one_term_equals_the_plain_kernel() {
     assert_eq!(parse(" rbf "), Rbf::default().into());
     assert_eq!(parse("matern52(gamma=0.5)"), Matern52 { gamma: 0.5.into() }.into());
     let (x, t) = season(3, 1);
@@ -140,7 +140,7 @@ fn all_parameters_are_learned_and_neither_units_nor_order_matter() {
 }
 
 #[test]
-fn given_numbers_stay() {
+fn given_parameters_are_not_learned() {
     let (x, t) = season(4, 3);
     let kernel = learned("3.0*rbf(gamma=0.2) + 1.0*periodic(period=1.02, fixed=true)");
     let (model, _) = fit(&kernel, &x, &t);
@@ -151,7 +151,7 @@ fn given_numbers_stay() {
 }
 
 #[test]
-fn a_model_with_a_sum_is_kept_in_its_file() {
+fn models_with_sums_survive_files() {
     let (x, t) = season(4, 4);
     let (model, _) = fit(&learned("rbf + periodic + linear*rbf[0]"), &x, &t);
     let again = Model::from_json(&model.to_json().unwrap()).unwrap();
@@ -178,7 +178,7 @@ fn classes_are_learned_with_sums() {
     assert!(sum <= 6 && plain >= 12, "{sum} and {plain} of 48 rows are wrong");
 }
 
-/// Rows beyond the last year: five draws, one more year than was seen.
+/// Rows after the last year: five draws, over one year more than the data.
 #[test]
 fn a_season_with_a_trend_is_continued_with_reliable_intervals() {
     let (mut gains, mut inside, mut count) = (vec![], 0, 0);
@@ -204,7 +204,7 @@ fn a_season_with_a_trend_is_continued_with_reliable_intervals() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
+fn kernel_texts_with_errors_are_rejected_by_name() {
     let text = |text: &str| Kernel::parse(text, &Gamma::default()).map(|kernel| kernel.to_string());
     assert_eq!(text("rbf[3, 1] + 2*linear").unwrap(), "rbf(gamma=\"scale\")[3,1] + 2*linear");
     for (given, expected) in [

@@ -6,7 +6,7 @@ use relvec::{
     Periodic, Poly, RationalQuadratic, Rbf, Sigmoid, Sum, Term,
 };
 
-/// Each registered name with a kernel for D features, `gamma` as given. A new kernel adds a line here.
+/// Returns the registered kernel `name` for D features, with `gamma` as given. A new kernel adds a line here.
 fn sample(name: &str, gamma: impl Into<Gamma>) -> Kernel {
     let gamma = gamma.into();
     match name {
@@ -30,7 +30,7 @@ fn sample(name: &str, gamma: impl Into<Gamma>) -> Kernel {
     }
 }
 
-/// k(x, z) as the documentation writes it.
+/// Returns k(x, z) by the formula of the documentation.
 fn formula(kernel: &Kernel, x: ArrayView1<f64>, z: ArrayView1<f64>) -> f64 {
     let at = |gamma: &Gamma, d: usize| match gamma {
         Gamma::Value(v) => *v,
@@ -99,7 +99,7 @@ fn largest(a: &Array2<f64>) -> f64 {
     a.fold(1.0f64, |m, v| m.max(v.abs()))
 }
 
-/// All registered kernels, with one gamma and with one per feature, and rows to try them on.
+/// Returns all registered kernels, with one gamma and with one per feature, and rows to evaluate them at.
 fn all_cases() -> Vec<(Kernel, Array2<f64>, Array2<f64>)> {
     let mut uniform = Uniform(1);
     let mut cases = vec![];
@@ -115,7 +115,7 @@ fn all_cases() -> Vec<(Kernel, Array2<f64>, Array2<f64>)> {
 }
 
 #[test]
-fn every_name_gives_its_kernel() {
+fn every_registered_name_gives_its_kernel() {
     for name in Kernel::NAMES {
         assert_eq!(Kernel::from_name(name).unwrap().name(), *name);
         assert_eq!(sample(name, 1.0).name(), *name);
@@ -158,11 +158,11 @@ fn blocks_are_symmetric() {
 }
 
 #[test]
-fn any_layout_will_do() {
+fn blocks_do_not_depend_on_the_memory_layout() {
     for (kernel, a, b) in all_cases() {
         let expected = block(&kernel, a.view(), b.view());
         let scale = largest(&expected);
-        // Column-major inputs, and an output that is a part of a larger array.
+        // Column-major inputs, and an output that is a view of a larger array.
         let (a, b) = (a.t().as_standard_layout().into_owned(), b.t().as_standard_layout().into_owned());
         let mut out = Array2::zeros((expected.nrows(), expected.ncols() + 1));
         kernel.block(a.t(), b.t(), out.slice_mut(s![.., 1..]));
@@ -185,7 +185,7 @@ fn one_gamma_is_the_same_for_every_feature() {
     }
 }
 
-/// Whether `a` is positive definite, by a textbook Cholesky factorisation.
+/// Returns true if `a` is positive definite, by a textbook Cholesky factorisation.
 fn positive_definite(mut a: Array2<f64>) -> bool {
     for j in 0..a.nrows() {
         for k in 0..j {
@@ -205,7 +205,7 @@ fn positive_definite(mut a: Array2<f64>) -> bool {
 }
 
 #[test]
-fn positive_semidefinite() {
+fn gram_matrices_are_positive_semidefinite() {
     let mut uniform = Uniform(3);
     for name in Kernel::NAMES.iter().filter(|n| **n != "sigmoid") {
         for features in [1, 2, 10] {
@@ -234,7 +234,7 @@ fn positive_semidefinite() {
 fn gradients_equal_finite_differences() {
     let mut uniform = Uniform(4);
     for (kernel, a, b) in all_cases() {
-        // Row 0 of both is the same: distance 0.
+        // Row 0 of both is equal, so that a distance is 0.
         let mut b = b;
         b.row_mut(0).assign(&a.row(0));
         let w = uniform.rows(a.nrows(), b.nrows());
@@ -245,7 +245,7 @@ fn gradients_equal_finite_differences() {
         assert_eq!(kernel.with_parameters(&values), kernel);
         let step = 1e-4f64;
         for (p, g) in gradient.iter().enumerate() {
-            // Fourth order, so that neither truncation nor rounding shows.
+            // Differences of fourth order, so that neither truncation nor rounding matters.
             let at = |steps: f64| {
                 let mut moved = values.clone();
                 moved[p] *= (steps * step).exp();
@@ -276,7 +276,7 @@ fn gradients_at_extremes_are_finite() {
 }
 
 #[test]
-fn json_round_trip() {
+fn kernels_survive_json() {
     for name in Kernel::NAMES {
         for gamma in [Gamma::Value(0.1 + 0.2), vec![1e-300, 1.0 / 3.0, 4.9e-324].into(), Gamma::Rule(GammaRule::Auto)] {
             let kernel = sample(name, gamma);
@@ -295,7 +295,7 @@ fn json_round_trip() {
 }
 
 #[test]
-fn defaults() {
+fn default_kernels_have_documented_parameters() {
     let json = |name: &str| serde_json::to_string(&Kernel::from_name(name).unwrap()).unwrap();
     assert_eq!(json("rbf"), r#"{"rbf":{"gamma":"scale"}}"#);
     assert_eq!(json("rational_quadratic"), r#"{"rational_quadratic":{"gamma":"scale","shape":1.0}}"#);
@@ -305,7 +305,7 @@ fn defaults() {
 }
 
 #[test]
-fn wrong_parameters_are_refused() {
+fn invalid_kernel_parameters_are_rejected() {
     let refused = |kernel: &Kernel, data: Option<&DataScale>, parameter: &str, value: &str| {
         let result = data.map_or_else(|| kernel.check(), |data| kernel.resolve(data).map(|_| ()));
         match result {
@@ -354,11 +354,11 @@ fn scale_and_auto_are_resolved_as_scikit_learn_does() {
     for name in Kernel::NAMES {
         let default = Kernel::from_name(name).unwrap().resolve(&data).unwrap();
         if let Some((parameter, value)) = default.parameters().iter().find(|(name, _)| name.ends_with("gamma")) {
-            // 1 / (D var(X)); of points on circles 1 / D.
+            // 1 / (D var(X)), and 1 / D for points on circles.
             let expected = if *name == "periodic" { 0.5 } else { 1.0 };
             assert_eq!((parameter.trim_start_matches("terms[0].factors[0]."), *value), ("gamma", expected), "{name}");
         }
-        // Numbers stay as they are.
+        // Numbers are not changed.
         let kernel = sample(name, vec![0.3, 0.4]);
         assert_eq!(kernel.resolve(&data).unwrap(), kernel);
     }
@@ -391,7 +391,7 @@ impl Twofold {
     }
 }
 
-/// Largest absolute error of a block of each stationary kernel.
+/// Checks the largest absolute error of a block of each stationary kernel.
 fn check_accuracy(a: &Array2<f64>, b: &Array2<f64>, gamma: f64, what: &str) {
     for name in ["rbf", "matern32", "matern52", "rational_quadratic"] {
         let k = block(&sample(name, gamma), a.view(), b.view());
@@ -426,14 +426,14 @@ fn check_accuracy(a: &Array2<f64>, b: &Array2<f64>, gamma: f64, what: &str) {
 }
 
 #[test]
-fn near_points_lose_nothing() {
+fn distances_of_near_points_are_accurate() {
     let mut uniform = Uniform(5);
     for features in [1, 3, 8, 9, 30, 200] {
         for offset in [0.0, 1e6] {
             for gamma in [0.5 / features as f64, 1.0, 1e3, 1e6, 1e10] {
                 let what = format!("D = {features}, offset {offset:e}");
                 let a = uniform.rows(60, features) + offset;
-                // Random rows; rows at a distance that matters for this gamma; equal rows.
+                // Random rows, rows at a distance that matters for this gamma, and equal rows.
                 let mut b = uniform.rows(64, features) + offset;
                 for i in 0..20 {
                     let width = [1e-3, 0.3, 1.0, 3.0][i % 4] / (gamma * features as f64).sqrt();
@@ -448,13 +448,13 @@ fn near_points_lose_nothing() {
 }
 
 #[test]
-fn tight_clusters_lose_nothing() {
+fn distances_in_tight_clusters_are_accurate() {
     let mut uniform = Uniform(6);
     for features in [2, 9, 30] {
         let centres = uniform.rows(4, features) * 1e4;
         let x = Array2::from_shape_fn((80, features), |(i, d)| centres[[i % 4, d]] + uniform.next());
         check_accuracy(&x, &x, 0.3 / features as f64, &format!("clusters, D = {features}"));
-        // One row far from all others pulls the centre away.
+        // One row far from all others moves the centre away.
         let mut x = uniform.rows(40, features);
         x.row_mut(7).fill(1e12);
         check_accuracy(&x, &x, 0.3 / features as f64, &format!("an outlier, D = {features}"));
@@ -462,7 +462,7 @@ fn tight_clusters_lose_nothing() {
 }
 
 #[test]
-fn the_range_of_numbers_is_used() {
+fn kernels_are_accurate_over_the_range_of_numbers() {
     let mut uniform = Uniform(7);
     for features in [2, 9, 30] {
         let x = uniform.rows(20, features);
@@ -472,7 +472,7 @@ fn the_range_of_numbers_is_used() {
                 let large = block(&sample(name, gamma), (&x * size).view(), (&x * size).view());
                 let gap = largest(&(&small - &large).mapv(|v| 1.0 + v.abs())) - 1.0;
                 assert!(gap < 1e-12, "{name}, features near {size:e}, D = {features}: {gap:e}");
-                // With one gamma less suited, kernels are 0 or 1, never NaN; and so are gradients.
+                // With one gamma that is less suitable, kernels are 0 or 1, and kernels and gradients are never NaN.
                 let w = Array2::ones((20, 20));
                 for gamma in [1e-308, 1.0, 1e308] {
                     let kernel = sample(name, gamma);
@@ -487,7 +487,7 @@ fn the_range_of_numbers_is_used() {
 }
 
 #[test]
-fn the_mean_of_rows_may_overflow() {
+fn kernels_are_finite_if_the_mean_of_rows_overflows() {
     let x = Array2::from_shape_fn((20, 9), |(i, _)| 1.5e308 - 1e293 * i as f64);
     let k = block(&sample("rbf", 1e-300), x.view(), x.view());
     assert!(k.iter().all(|k| (0.0..=1.0).contains(k)));
@@ -495,7 +495,7 @@ fn the_mean_of_rows_may_overflow() {
 }
 
 #[test]
-fn linear_spline_where_inputs_are_negative() {
+fn linear_spline_is_correct_for_negative_inputs() {
     // By hand: x = -2, x' = 3: m = -2, 1 - 6 + 12 - 2 - 8/3.
     let pair =
         |x: f64, z: f64| block(&LinearSpline {}.into(), Array2::from_elem((1, 1), x).view(), ndarray::array![[z]].view())[[0, 0]];

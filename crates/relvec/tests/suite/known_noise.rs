@@ -1,4 +1,4 @@
-//! Noise whose variance is known of each row: the same as from the N x N covariance, in every regime.
+//! Regression with a given noise variance per row agrees with the N x N covariance for every kind of fit.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
 
-/// Rows, targets about 50, noise variances over two orders of magnitude, sample weights.
+/// Rows, targets about 50, noise variances over two orders of magnitude, and sample weights.
 struct Data {
     x: Array2<f64>,
     t: Array1<f64>,
@@ -38,7 +38,7 @@ fn at() -> Hyperparameters {
     }
 }
 
-/// log N(t | 0, C) for symmetric positive C, by elimination.
+/// Returns log N(t | 0, C) for symmetric positive definite C, by elimination.
 fn log_normal(t: &[f64], mut c: Array2<f64>) -> f64 {
     let n = t.len();
     let (mut t, mut log_det) = (t.to_vec(), 0.0);
@@ -59,7 +59,7 @@ fn log_normal(t: &[f64], mut c: Array2<f64>) -> f64 {
 }
 
 #[test]
-fn the_evidence_is_that_of_the_covariance_of_the_targets() {
+fn evidence_equals_that_of_the_covariance_of_the_targets() {
     let d = data(1, 40);
     let at = at();
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
@@ -95,9 +95,9 @@ fn gradients_equal_finite_differences() {
     assert!((found.gradient_log_kernel[0] - expected).abs() < 1e-6 * (1.0 + expected.abs()));
 }
 
-/// The promised gain of every action on every column is the true change.
+/// The predicted gain of every action on every column equals the true change.
 #[test]
-fn gains_are_true() {
+fn predicted_gains_equal_the_true_changes() {
     let d = data(3, 40);
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
     let (rvm, at) = (rvm(), at());
@@ -121,9 +121,9 @@ fn schemes() -> impl Iterator<Item = Inference> {
     Inference::NAMES.iter().map(|name| Inference::from_name(name).unwrap())
 }
 
-/// Equal variances are the noise variance of the likelihood, held.
+/// Equal variances equal a fixed noise variance of the likelihood.
 #[test]
-fn equal_variances_are_noise_that_is_held() {
+fn equal_variances_equal_a_fixed_noise_variance() {
     let d = data(4, 80);
     let v = Array1::from_elem(80, 0.09);
     for inference in schemes() {
@@ -150,13 +150,13 @@ fn equal_variances_are_noise_that_is_held() {
     }
 }
 
-/// The evidence never falls; where there is little noise a fit is better than one that takes all rows alike, and the
-/// truth lies within its band.
+/// The evidence never falls. At rows of little noise the fit is better than one that treats all rows alike, and the
+/// true function lies within its band.
 #[test]
-fn rows_of_little_noise_count_for_more() {
+fn rows_of_little_noise_are_fitted_more_closely() {
     let d = data(5, 300);
     for inference in schemes() {
-        // The slow schemes need not go to the end.
+        // The slow schemes need not converge.
         let own = Rvm { inference, max_iterations: 300, ..rvm() };
         let name = own.inference.name();
         let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
@@ -178,10 +178,10 @@ fn rows_of_little_noise_count_for_more() {
     }
 }
 
-/// A weight is the row as often. Two rows of variance v say of f what one of v/2 does: the evidence differs by a
-/// constant of the row.
+/// A weight equals a repeated row. Two rows of variance v determine f like one row of variance v/2, and the evidence
+/// differs by a constant per row.
 #[test]
-fn weights_and_variances() {
+fn weights_and_halved_variances_equal_repeated_rows() {
     let d = data(6, 50);
     let twice: Vec<usize> = (0..50).chain(0..10).collect();
     let double = Array1::from_shape_fn(50, |i| if i < 10 { 2.0 } else { 1.0 });
@@ -203,9 +203,9 @@ fn weights_and_variances() {
     assert!((both.log_evidence - halved.log_evidence - constant).abs() < 1e-9 * both.log_evidence.abs());
 }
 
-/// Neither order nor repetition matters, and rows that only their noise tells apart stay two.
+/// Neither order nor repetition matters, and rows that differ only in their noise variance are not merged.
 #[test]
-fn order_does_not_matter_and_unlike_noise_is_not_merged() {
+fn order_does_not_matter_and_rows_of_different_noise_are_not_merged() {
     let d = data(7, 60);
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
     let (one, _) = rvm().fit(d.x.view(), &targets).unwrap();
@@ -224,9 +224,9 @@ fn order_does_not_matter_and_unlike_noise_is_not_merged() {
     assert_eq!(report.candidates, 60);
 }
 
-/// Units of the target do not matter, nor does its mean, nor whether there is a bias to take it up.
+/// Neither the unit of the target nor its mean matters, with and without a bias.
 #[test]
-fn units() {
+fn units_and_the_mean_of_the_target_do_not_matter() {
     let d = data(8, 80);
     let fit = |t: &Array1<f64>, v: &Array1<f64>, bias: bool| {
         let own = Rvm { bias, ..rvm() };
@@ -241,10 +241,10 @@ fn units() {
     }
 }
 
-/// Sums over rows say the same, in whatever parts, as a table of the same landmarks; so do parts of a dictionary, rows
-/// of G made on demand, and bytes.
+/// Sums over rows, in any partition, agree with the fit to rows at the same landmarks. So do working sets, rows of G
+/// computed on demand, and serialised sums.
 #[test]
-fn every_regime_agrees() {
+fn sums_working_sets_and_little_memory_agree() {
     let d = data(9, 400);
     let centres = d.x.slice(s![..60, ..]).to_owned();
     let own = Rvm { landmarks: Landmarks::Given(Centres(centres.clone())), ..rvm() };
@@ -265,7 +265,7 @@ fn every_regime_agrees() {
     assert_eq!(table.relevance, summed.relevance);
     assert_eq!(summed.noise_variance(), Some(0.0));
 
-    // A centre among few rows of much noise is a centre.
+    // A centre among few rows of large noise remains a candidate.
     let few = [0, 7, 30].map(|i| 20.0 + f64::from(i));
     let x = concatenate![Axis(0), d.x, Array2::from_shape_vec((3, 1), few.to_vec()).unwrap()];
     let (t, v) = (concatenate![Axis(0), d.t, ndarray::array![70.0, 90.0, 60.0]], concatenate![Axis(0), d.v, Array1::ones(3)]);
@@ -279,7 +279,7 @@ fn every_regime_agrees() {
     assert_eq!(rows.relevance, summed.relevance);
     assert!(rows.relevance.iter().any(|k| *k >= 5), "{:?}", rows.relevance);
 
-    // On so little memory G is not kept.
+    // With so little memory G is not stored.
     let small = Rvm { memory_limit: Some(900_000), ..own.clone() };
     let (on_demand, _) = small.fit(d.x.view(), &targets(0, 400)).unwrap();
     assert!((on_demand.log_evidence.unwrap() - a).abs() < 1e-8 * a.abs());
@@ -303,16 +303,16 @@ fn every_regime_agrees() {
     assert!((evaluated - parts.log_evidence.unwrap()).abs() < 1e-7 * evaluated.abs());
 }
 
-/// Kernel and centres are learnt by the same evidence.
+/// Kernel and centres are learned by the same evidence.
 #[test]
-fn kernels_are_learnt_with_known_noise() {
+fn kernels_and_centres_are_learned_with_known_noise() {
     let d = data(11, 200);
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
     let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..Rvm::tipping2001() };
     let (model, report) = learnt.fit(d.x.view(), &targets).unwrap();
     let search = report.kernel_search.unwrap();
     let trial = &search.tried[search.chosen];
-    // The noise is what it is known to be: that of a typical row, in the geometric mean.
+    // The noise variance is that of a typical row, the geometric mean.
     let typical = d.v.mapv(f64::ln).mean().unwrap().exp();
     let process = trial.process.clone();
     assert!((process.noise_variance[0] / typical - 1.0).abs() < 1e-9 && process.gain > 0.5, "{process:?}");
@@ -324,7 +324,7 @@ fn kernels_are_learnt_with_known_noise() {
 }
 
 #[test]
-fn what_is_refused() {
+fn known_noise_rejects_bad_variances_and_settings() {
     let d = data(12, 30);
     let fit = |rvm: &Rvm, v: &[f64]| {
         let v = Array1::from(v.to_vec());
@@ -370,9 +370,9 @@ fn what_is_refused() {
     assert!(matches!(held.fit_statistics(&other), Err(Error::Statistics(_))));
 }
 
-/// A constant target is a constant, within what its noise allows.
+/// A constant target gives a constant, within the accuracy that its noise allows.
 #[test]
-fn a_constant_target() {
+fn constant_target_gives_a_constant() {
     let d = data(13, 30);
     let t = Array1::from_elem(30, 7.0);
     let targets = Targets::real(t.view()).with_noise_variance(d.v.view());
@@ -380,10 +380,9 @@ fn a_constant_target() {
     assert!(model.predict_mean(d.x.view()).unwrap().iter().all(|m| (m - 7.0).abs() < 1e-3));
 }
 
-/// Residuals are of the size of noise that is given; or, where weights are held at their least precision, the report says how
-/// many times it they are.
+/// Residuals have the size of the given noise. If weights are at their smallest precision, the report states the ratio.
 #[test]
-fn noise_that_is_too_small_to_be_reached_is_reported() {
+fn given_noise_far_below_the_residuals_is_reported() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(21);
     let x = Array2::from_shape_simple_fn((30, 1), || random.random_range(-3.0..3.0));
     for sigma in [1e-2, 1e-7, 1e-9, 1e-11] {

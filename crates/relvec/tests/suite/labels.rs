@@ -1,11 +1,11 @@
-//! Classes by regression on their labels under a process prior.
+//! Classification by regression on labels under a process prior.
 
 use std::ops::ControlFlow;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use relvec::*;
 
-/// Random numbers from 0 to 1 (splitmix64).
+/// Returns pseudo-random numbers from 0 to 1 (splitmix64).
 fn wave(i: usize, k: usize) -> f64 {
     let mut z = (1 + i as u64 + ((k as u64) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,7 +17,7 @@ fn inputs(n: usize, d: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, d), |(i, k)| 4.0 * wave(i, k) - 2.0)
 }
 
-/// Bands of classes along a bent direction, with borders that noise blurs.
+/// Returns classes in bands along a bent direction, with borders that noise blurs.
 fn classes(x: &Array2<f64>, count: usize) -> Vec<usize> {
     let of = |(i, x): (usize, ndarray::ArrayView1<f64>)| {
         let height = x[0] + (1.5 * x[x.len() - 1]).sin() + 0.8 * (wave(i, 17) + wave(i, 23) + wave(i, 31) - 1.5);
@@ -26,7 +26,7 @@ fn classes(x: &Array2<f64>, count: usize) -> Vec<usize> {
     x.outer_iter().enumerate().map(of).collect()
 }
 
-/// The waveforms of Breiman et al. (1984): mixtures of two of three triangles on 21 places, with noise.
+/// Returns the waveforms of Breiman et al. (1984): mixtures of two of three triangles on 21 points, with noise.
 fn waveforms(n: usize, count: usize, draw: usize) -> (Array2<f64>, Vec<usize>) {
     let labels: Vec<usize> = (0..n).map(|i| (wave(i, 50 + 200 * draw) * count as f64) as usize).collect();
     let height = |peak: usize, place: usize| (6.0 - (place as f64 + 1.0 - [7.0, 15.0, 11.0][peak]).abs()).max(0.0);
@@ -74,7 +74,7 @@ fn close(a: &Array2<f64>, b: &Array2<f64>, tolerance: f64) {
     assert!(off < tolerance, "{off} is not below {tolerance}");
 }
 
-/// The frequencies of the classes and nothing else.
+/// Checks that the model predicts the frequencies of the classes and nothing else.
 fn is_constant(model: &Model, report: &Report, shares: &[f64]) {
     assert!(report.nothing_found && model.relevance.is_empty(), "{:?}", model.relevance);
     let labels = model.labels.as_ref().unwrap();
@@ -84,7 +84,7 @@ fn is_constant(model: &Model, report: &Report, shares: &[f64]) {
 }
 
 #[test]
-fn log_losses_are_below_those_of_ard() {
+fn label_regression_has_lower_log_losses_than_ard() {
     let (mut own, mut other) = (vec![], vec![]);
     for (draw, count) in [(0, 2), (0, 3), (1, 2), (1, 3), (2, 2), (2, 3)] {
         let (all, of_all) = waveforms(600, count, draw);
@@ -100,7 +100,7 @@ fn log_losses_are_below_those_of_ard() {
         let search = report.kernel_search.unwrap();
         let trial = search.tried[search.chosen].process.clone();
         assert!(trial.gain > 20.0 && trial.noise_variance == [1.0], "{trial:?}");
-        // The left-out log probability is about that of new rows.
+        // The leave-one-out log probability is about that of new rows.
         let (left_out, loss) = (-model.log_evidence.unwrap() / 200.0, own[own.len() - 1]);
         assert!((left_out - loss).abs() < 0.1, "{left_out} beside {loss}");
         assert!(model.relevance.windows(2).all(|pair| pair[0] < pair[1]));
@@ -110,7 +110,7 @@ fn log_losses_are_below_those_of_ard() {
     assert!(own.iter().sum::<f64>() < other.iter().sum::<f64>(), "{own:?} beside {other:?}");
 }
 
-/// With all rows for centres the functions are the means of the dense regression, up to the link, which is linear.
+/// With all rows as centres, the functions are the means of the dense regression, up to the link, which is linear.
 #[test]
 fn functions_are_means_of_the_dense_regression() {
     let (x, new) = (inputs(60, 2), inputs(90, 2).slice(s![60.., ..]).to_owned());
@@ -132,17 +132,17 @@ fn functions_are_means_of_the_dense_regression() {
         let solved = solve(system, t);
         let means = block(new.view(), x.view()).dot(&solved.slice(s![..60, ..])) + solved.slice(s![60.., ..]);
         let functions = model.decision_function(new.view()).unwrap();
-        // The means sum to 1: all of them but one, and ones, span what a link can make of them.
+        // The means sum to 1. All but one of them, and ones, span every result of the link.
         let basis = concatenate![Axis(1), means.slice(s![.., 1..]), Array2::ones((30, 1))];
         let gram = basis.t().dot(&basis);
         let fitted = basis.dot(&solve(gram, basis.t().dot(&functions)));
-        // A divergence of 1e-13 is a difference of 1e-6 at the rows, and more at others.
+        // A divergence of 1e-13 is a difference of 1e-6 at the rows, and more elsewhere.
         close(&fitted, &functions, 5e-4);
         assert!(functions.std(0.0) > 0.5, "{functions}");
     }
 }
 
-/// Gaussian elimination with pivots.
+/// Solves a linear system by Gaussian elimination with pivoting.
 fn solve(mut a: Array2<f64>, mut b: Array2<f64>) -> Array2<f64> {
     let n = a.nrows();
     for i in 0..n {
@@ -160,7 +160,7 @@ fn solve(mut a: Array2<f64>, mut b: Array2<f64>) -> Array2<f64> {
 }
 
 #[test]
-fn a_smaller_residual_takes_more_centres_and_loses_less() {
+fn smaller_residual_needs_more_centres_and_lowers_the_loss() {
     let x = inputs(150, 2);
     let labels = classes(&x, 3);
     let of = |residual: f64| fit(&Rvm { residual: Some(residual), ..process(rbf(0.5)) }, &x, &labels, 3);
@@ -178,7 +178,7 @@ fn a_smaller_residual_takes_more_centres_and_loses_less() {
 }
 
 #[test]
-fn weights_are_repetitions() {
+fn weights_equal_repeated_rows() {
     let x = inputs(80, 2);
     for count in [2, 4] {
         let labels = classes(&x, count);
@@ -190,7 +190,7 @@ fn weights_are_repetitions() {
         let (other, _) = fit(&process(learnt()), &x.select(Axis(0), &repeated), &of_repeated, count);
         assert!(!one.relevance.is_empty());
         close(&probability(&one, &x), &probability(&other, &x), 1e-9);
-        // A row of weight 0 is none.
+        // A row of weight 0 does not count.
         let mut weights = weights;
         weights[7] = 0.0;
         let targets = Targets::classes(&labels, count).with_weights(weights.view());
@@ -203,7 +203,7 @@ fn weights_are_repetitions() {
 }
 
 #[test]
-fn the_order_of_rows_and_the_numbers_of_classes_change_nothing() {
+fn order_of_rows_and_numbering_of_classes_do_not_matter() {
     let x = inputs(100, 3);
     let labels = classes(&x, 3);
     let (model, _) = fit(&process(learnt()), &x, &labels, 3);
@@ -223,7 +223,7 @@ fn the_order_of_rows_and_the_numbers_of_classes_change_nothing() {
 }
 
 #[test]
-fn the_units_of_features_are_of_no_matter() {
+fn units_of_features_do_not_matter() {
     let x = inputs(90, 3);
     for count in [2, 3] {
         let labels = classes(&x, count);
@@ -250,7 +250,7 @@ fn noise_has_the_frequencies_of_its_classes() {
         is_constant(&model, &report, &(0..count).map(share).collect::<Vec<_>>());
         assert!(report.process.unwrap().reached && report.status == Status::Converged);
     }
-    // Weights count.
+    // Weights change the frequencies.
     let x = inputs(40, 1);
     let labels: Vec<usize> = (0..40).map(|i| usize::from(wave(i, 41) > 0.5)).collect();
     let weights: Array1<f64> = labels.iter().map(|k| if *k == 0 { 0.5 } else { 1.5 }).collect();
@@ -261,21 +261,21 @@ fn noise_has_the_frequencies_of_its_classes() {
 }
 
 #[test]
-fn few_rows_rare_classes_and_equal_rows() {
+fn few_rows_rare_classes_and_equal_rows_are_fitted() {
     let two = inputs(2, 2);
     let (model, report) = fit(&process(learnt()), &two, &[0, 1], 2);
     is_constant(&model, &report, &[0.5, 0.5]);
     let three = inputs(3, 2);
     let (model, report) = fit(&process(learnt()), &three, &[0, 1, 2], 3);
     is_constant(&model, &report, &[1.0 / 3.0; 3]);
-    // Inputs that are all the same, with a kernel that is learnt or not.
+    // All inputs are equal, with a learned and a given kernel.
     let same = Array2::from_elem((20, 2), 0.7);
     let labels: Vec<usize> = (0..20).map(|i| i % 4 / 3).collect();
     for kernel in [learnt(), rbf(1.0)] {
         let (model, report) = fit(&process(kernel), &same, &labels, 2);
         is_constant(&model, &report, &[0.75, 0.25]);
     }
-    // A class of one row and one of two beside others.
+    // One class has one row and one has two rows.
     let x = inputs(80, 2);
     let mut labels = classes(&x, 2);
     (labels[5], labels[9], labels[33]) = (2, 3, 3);
@@ -291,7 +291,7 @@ fn few_rows_rare_classes_and_equal_rows() {
     let labels: Vec<usize> = x.column(0).iter().map(|v| ((v + 2.0) * 4.999) as usize).collect();
     let (model, _) = fit(&process(learnt()), &x, &labels, 20);
     assert!(log_loss(&model, &x, &labels) < 1.0);
-    // Features on a grid, whose rows have several classes.
+    // Features on a grid, so that equal rows have several classes.
     let x = Array2::from_shape_fn((200, 2), |(i, k)| (4.0 * wave(i, k)).floor());
     let labels: Vec<usize> = (0..200).map(|i| usize::from(x[[i, 0]] + 2.0 * wave(i, 9) > 2.5)).collect();
     let (model, _) = fit(&process(learnt()), &x, &labels, 2);
@@ -302,7 +302,7 @@ fn few_rows_rare_classes_and_equal_rows() {
         let found = probability(&model, &Array2::from_shape_vec((1, 2), cell.to_vec()).unwrap())[[0, 1]];
         assert!((found - share).abs() < 0.3, "{cell:?}: {found} where {share} of the rows are");
     }
-    // Classes far apart.
+    // Classes far from each other.
     let x = Array2::from_shape_fn((30, 1), |(i, _)| if i < 15 { wave(i, 0) } else { 50.0 + wave(i, 0) });
     let labels: Vec<usize> = (0..30).map(|i| i / 15).collect();
     let (model, _) = fit(&process(learnt()), &x, &labels, 2);
@@ -311,7 +311,7 @@ fn few_rows_rare_classes_and_equal_rows() {
 }
 
 #[test]
-fn a_given_kernel_is_kept_and_several_are_compared() {
+fn given_kernel_is_used_and_several_are_compared() {
     let x = inputs(100, 2);
     let labels = classes(&x, 3);
     let (model, report) = fit(&process(rbf(0.4)), &x, &labels, 3);
@@ -329,7 +329,7 @@ fn a_given_kernel_is_kept_and_several_are_compared() {
     let of = |k: usize| search.tried[k].process.log_posterior;
     assert!(search.tried.len() == 3 && (0..3).all(|k| of(k) <= of(search.chosen)));
     assert_eq!(model.kernel().unwrap().name(), search.tried[search.chosen].kernel);
-    // The width of a feature that tells nothing is the smaller.
+    // A feature that has no effect has the smaller inverse width.
     let x = inputs(200, 2);
     let labels: Vec<usize> = (0..200).map(|i| usize::from((2.0 * x[[i, 0]]).sin() + 0.4 * wave(i, 5) > 0.2)).collect();
     let (model, _) = fit(&process(rbf(Gamma::Rule(GammaRule::EvidenceArd))), &x, &labels, 2);
@@ -359,7 +359,7 @@ fn the_softmax_of_two_classes_is_the_sigmoid() {
 }
 
 #[test]
-fn files_bring_every_number_back_and_are_checked() {
+fn files_keep_every_number_and_are_checked() {
     let x = inputs(60, 2);
     for (labels, count) in [(classes(&x, 2), 2), (classes(&x, 3), 3), ((0..60).map(|i| i % 2).collect(), 2)] {
         let (model, _) = fit(&process(learnt()), &x, &labels, count);
@@ -384,7 +384,7 @@ fn files_bring_every_number_back_and_are_checked() {
 }
 
 #[test]
-fn threads_give_the_same_bits() {
+fn label_fits_do_not_depend_on_threads() {
     let x = inputs(400, 3);
     let labels = classes(&x, 4);
     let fits: Vec<Model> = [1, 2, 3].map(|n| fit(&Rvm { threads: Some(n), ..process(learnt()) }, &x, &labels, 4).0).into();
@@ -394,7 +394,7 @@ fn threads_give_the_same_bits() {
 }
 
 #[test]
-fn limits_and_interrupts_end_it() {
+fn limits_and_interrupts_end_label_fits() {
     let x = inputs(1200, 3);
     let labels = classes(&x, 3);
     let targets = Targets::classes(&labels, 3);
@@ -402,7 +402,7 @@ fn limits_and_interrupts_end_it() {
     assert_eq!((report.status, model.status), (Status::TimeLimit, Status::TimeLimit));
     assert_eq!(report.adjustments.left_out_rows, 200);
     probability(&model, &x);
-    // Rows of 1,000 tell the kernel, all of them the rest.
+    // The kernel is learned from 1,000 rows, and the rest from all rows.
     let (model, report) = fit(&process(learnt()), &x, &labels, 3);
     assert_eq!((report.status, report.adjustments.left_out_rows), (Status::Converged, 0));
     assert_eq!(report.kernel_search.as_ref().unwrap().rows, 1000);
@@ -416,7 +416,7 @@ fn limits_and_interrupts_end_it() {
     interrupt.raise();
     let error = process(learnt()).fit_with(x.view(), &targets, &mut silent, &interrupt).unwrap_err();
     assert_eq!(error, Error::Interrupted);
-    // An observer is told of the one model, and cannot end what is done.
+    // The observer is called once, for the only model, and cannot stop a fit that has ended.
     let mut told = 0;
     let mut observer = |progress: &Progress| {
         told += 1;
@@ -443,7 +443,7 @@ fn given_landmarks_are_the_only_centres() {
 }
 
 #[test]
-fn folds_tell_of_new_rows() {
+fn folds_predict_the_loss_of_new_rows() {
     let x = inputs(150, 2);
     for count in [2, 3] {
         let labels = classes(&x, count);
@@ -457,7 +457,7 @@ fn folds_tell_of_new_rows() {
             assert!(validation.vectors > 2.0 && validation.scores.error_rate.unwrap() < 0.35);
         }
     }
-    // The folds are fitted as all rows are, though each has few enough for the dense regression.
+    // The folds are fitted like all rows, though each fold is small enough for the dense regression.
     let x = inputs(3300, 1);
     let labels = classes(&x, 2);
     let rvm = Rvm { cv: Some(2), weight_prior: WeightPrior::Auto, dictionary: Dictionary::Size(20), ..process(rbf(1.0)) };
@@ -490,7 +490,7 @@ fn decisions_and_functions_are_those_of_the_probabilities() {
         let shares: f64 = model.class_frequencies.iter().sum();
         assert!((shares - 1.0).abs() < 1e-12);
         assert_eq!(model.n_classes(), Some(count));
-        // What needs a posterior says so.
+        // Options that need a posterior are rejected.
         let targets = Targets::classes(&labels, count);
         let left_out = model.leave_one_out(x.view(), &targets).unwrap_err();
         assert!(matches!(left_out, Error::Parameter { name, .. } if name == "weight_prior"));
@@ -504,7 +504,7 @@ fn decisions_and_functions_are_those_of_the_probabilities() {
 }
 
 #[test]
-fn auto_takes_labels_where_it_can() {
+fn auto_prior_uses_labels_where_supported() {
     let x = inputs(60, 1);
     let labels = classes(&x, 3);
     let auto = Rvm { weight_prior: WeightPrior::Auto, ..process(rbf(1.0)) };
@@ -529,7 +529,7 @@ fn auto_takes_labels_where_it_can() {
 }
 
 #[test]
-fn what_labels_cannot_have_is_refused_by_name() {
+fn label_regression_rejects_unsupported_settings_by_name() {
     let x = inputs(40, 1);
     let labels = classes(&x, 3);
     let rvm = process(rbf(1.0));
@@ -560,7 +560,7 @@ fn what_labels_cannot_have_is_refused_by_name() {
     }
 }
 
-/// Of more rows than a dense regression takes the means are those of all rows at some centres.
+/// With more rows than a dense regression takes, the means are those of all rows at some of them as centres.
 #[test]
 fn many_rows_of_classes_have_the_process_prior() {
     let (x, new) = (inputs(3400, 2), inputs(4400, 2).slice(s![3400.., ..]).to_owned());
@@ -573,35 +573,35 @@ fn many_rows_of_classes_have_the_process_prior() {
     assert_eq!((search.rows, search.more_rows), (1000, 3400));
     assert!(model.labels.is_some() && report.process.unwrap().reached);
     assert!((5..700).contains(&model.relevance.len()), "{}", model.relevance.len());
-    // 3,000 of these rows by the dense regression.
+    // 3,000 of these rows are fitted by the dense regression.
     let few = x.slice(s![..3000, ..]).to_owned();
     let given = Rvm { kernel: model.kernel().unwrap().clone(), ..auto.clone() };
     let (dense, _) = fit(&given, &few, &labels[..3000], 3);
     let (own, other) = (log_loss(&model, &new, &truth(&new)), log_loss(&dense, &new, &truth(&new)));
     assert!(own < other + 0.02, "{own}, with the dense regression on 3,000 rows {other}");
-    // Rows that were left out are as probable as new ones, all of them counted.
+    // The mean leave-one-out log probability over all rows agrees with that of new rows.
     let left_out = -model.log_evidence.unwrap() / 3400.0;
     assert!((left_out - own).abs() < 0.1, "{left_out} by rows left out, {own} of new rows");
-    // Neither the threads nor the order of rows count, nor whether the kernel was given.
+    // Neither threads nor the order of rows matter, nor whether the kernel was given.
     let order: Vec<usize> = (0..3400).map(|i| (i * 77) % 3400).collect();
     let turned: Vec<usize> = order.iter().map(|i| labels[*i]).collect();
     let (other, _) = fit(&Rvm { threads: Some(1), ..auto.clone() }, &x.select(Axis(0), &order), &turned, 3);
     close(&probability(&other, &new), &probability(&model, &new), 1e-9);
     let (known, _) = fit(&given, &x, &labels, 3);
     assert!((log_loss(&known, &new, &truth(&new)) - own).abs() < 0.02);
-    // No time, and no memory, for all rows.
+    // Time or memory is too short for all rows.
     let (late, report) = fit(&Rvm { time_limit: Some(1e-3), ..auto.clone() }, &x, &labels, 3);
     assert_eq!((late.status, report.adjustments.left_out_rows), (Status::TimeLimit, 2400));
-    // With less memory than the comparison of kernels takes there is none, and the limit holds.
+    // With too little memory to compare kernels there is no comparison, and the limit is respected.
     let (small, report) =
         fit(&Rvm { memory_limit: Some(60_000_000), dictionary: Dictionary::Size(100), ..auto.clone() }, &x, &labels, 3);
     assert_eq!((small.status, report.adjustments.left_out_rows), (Status::Converged, 0));
     assert!(log_loss(&small, &new, &truth(&new)) < own + 0.1);
-    // Where the features tell nothing of the classes their frequencies are predicted.
+    // If the classes do not depend on the features, their frequencies are predicted.
     let mixed: Vec<usize> = (0..3400).map(|i| (i * i + i / 7) % 3).collect();
     let (nothing, report) = fit(&auto, &inputs(3400, 1), &mixed, 3);
     assert!(report.nothing_found == nothing.relevance.is_empty() && nothing.relevance.len() < 40, "{}", nothing.relevance.len());
-    // A search asked for is a search.
+    // A requested search is a search.
     let searched = Rvm { sparsity: 1.0.into(), ..given };
     let (searched, _) = fit(&searched, &x.slice(s![..3100, ..]).to_owned(), &labels[..3100], 3);
     assert!(searched.labels.is_none() && searched.alpha.len() == searched.relevance.len());

@@ -1,4 +1,4 @@
-//! Laws: over all kernels, likelihoods and inference schemes.
+//! Laws that hold for all kernels, likelihoods and inference schemes.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Poisson, StandardNormal};
 use relvec::*;
 
-/// A random problem: rows, real targets, counts, and two or three classes from the same function.
+/// A random problem: rows, real targets, counts, and two or three classes, all from one function.
 struct Data {
     x: Array2<f64>,
     t: Array1<f64>,
@@ -55,12 +55,12 @@ impl Data {
     }
 }
 
-/// Whether a scheme is one for that likelihood.
+/// Returns true if a scheme supports a likelihood.
 fn suits(scheme: &str, likelihood: &Likelihood) -> bool {
     scheme != "variational" || matches!(likelihood.name(), "gaussian" | "bernoulli")
 }
 
-/// All that a model says of rows: means and variances, or log probabilities of more than two classes.
+/// Returns the predictions of a model: means and variances, or log probabilities for more than two classes.
 fn said(model: &Model, x: ArrayView2<f64>) -> Vec<f64> {
     if model.outputs() > 1 {
         return model.predict_log_probability(x, Moderation::Posterior).unwrap().iter().copied().collect();
@@ -81,7 +81,7 @@ fn every_kernel_likelihood_and_scheme(mut check: impl FnMut(&Rvm, &Data, &Target
                     max_iterations: 60,
                     ..Rvm::tipping2001()
                 };
-                // The linear spline is positive definite on positive inputs.
+                // The linear spline is positive definite for positive inputs.
                 let mut data = data(1, 60, 2);
                 data.x += 2.0;
                 check(&rvm, &data, &data.targets(&likelihood));
@@ -113,7 +113,8 @@ fn the_evidence_never_falls_and_models_round_trip() {
     });
 }
 
-/// Of several hundred basis functions too: the search gains next to all of what MacKay's fixed point does.
+/// The law also holds for several hundred basis functions, and the search reaches almost the gain of MacKay's fixed
+/// point.
 #[test]
 fn the_evidence_of_large_models_never_falls() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(11);
@@ -133,7 +134,7 @@ fn the_evidence_of_large_models_never_falls() {
 }
 
 #[test]
-fn threads_do_not_change_a_bit() {
+fn models_do_not_depend_on_threads() {
     for likelihood in likelihoods() {
         for inference in Inference::NAMES.iter().filter(|name| suits(name, &likelihood)) {
             let data = data(2, if likelihood.name() == "softmax" { 350 } else { 700 }, 3);
@@ -151,7 +152,7 @@ fn threads_do_not_change_a_bit() {
     }
 }
 
-/// Hyperparameters of a model, to be moved about.
+/// Returns the hyperparameters of a model, which tests then change.
 fn hyper(model: &Model) -> Hyperparameters {
     Hyperparameters {
         relevance: model.relevance.clone(),
@@ -175,7 +176,7 @@ fn some_hyperparameters() -> Hyperparameters {
 #[test]
 fn gradients_equal_finite_differences() {
     for name in Kernel::NAMES {
-        // Far from each other, rows change their phase the more with a period.
+        // For rows far from each other, a period changes the phase more.
         let step: f64 = if *name == "periodic" { 1e-4 } else { 1e-3 };
         for likelihood in likelihoods() {
             let mut data = data(3, 50, 2);
@@ -223,8 +224,8 @@ fn gradients_equal_finite_differences() {
     }
 }
 
-/// For every column the promised gain is the true change of the evidence, where the curvature is
-/// constant (elsewhere it is an estimate, which the search checks).
+/// For every column the predicted gain equals the true change of the evidence, if the Hessian is constant. Otherwise
+/// the gain is an estimate, which the search verifies.
 #[test]
 fn predicted_gain_equals_the_true_change() {
     let data = data(4, 50, 2);
@@ -260,9 +261,9 @@ fn predicted_gain_equals_the_true_change() {
     }
 }
 
-/// S, Q, the evidence and the posterior do not depend on whether G is stored or its rows are made.
+/// S, Q, the evidence and the posterior do not depend on whether G is stored or its rows are computed on demand.
 #[test]
-fn stored_and_on_demand_agree() {
+fn stored_and_recomputed_gram_rows_agree() {
     for likelihood in likelihoods() {
         let data = data(5, 300, 2);
         let targets = data.targets(&likelihood);
@@ -271,7 +272,7 @@ fn stored_and_on_demand_agree() {
         let stored = rvm(Some(1 << 30)).evaluate(data.x.view(), &targets, &at).unwrap();
         let made = rvm(Some(2_000_000)).evaluate(data.x.view(), &targets, &at).unwrap();
         close("evidence", &[made.log_evidence], &[stored.log_evidence], 1e-11);
-        // Degrees of freedom are at the top of a flat curve: so many digits of them count.
+        // The degrees of freedom are at a flat maximum, so that they have fewer correct digits.
         let digits = if likelihood.name() == "student_t" { 1e-7 } else { 1e-9 };
         close("S", &made.sparsity_in_model, &stored.sparsity_in_model, digits);
         close("Q", &made.quality_in_model, &stored.quality_in_model, digits);
@@ -281,9 +282,9 @@ fn stored_and_on_demand_agree() {
     }
 }
 
-/// The first error names what is enough for all of the fit, as it is read.
+/// The first memory error names a limit that is sufficient for the whole fit.
 #[test]
-fn the_memory_that_is_named_is_enough() {
+fn memory_error_names_a_sufficient_limit() {
     let data = data(11, 300, 2);
     let three: Vec<usize> = (0..300).map(|i| data.labels[i] + usize::from(i % 7 == 0)).collect();
     let real = (Targets::real(data.t.view()), Likelihood::from(Gaussian::default()));
@@ -316,9 +317,9 @@ fn the_memory_that_is_named_is_enough() {
     }
 }
 
-/// A fit that cannot be had in the memory allowed is refused, or ends with what there is room for.
+/// A fit that exceeds the memory limit is rejected, or stops adding at the limit.
 #[test]
-fn memory_is_bounded() {
+fn fits_respect_the_memory_limit() {
     let data = data(11, 400, 2);
     let targets = Targets::real(data.t.view());
     let fit = |name: &str, memory: u64| {
@@ -337,9 +338,9 @@ fn shuffled(x: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
     x.select(Axis(0), order)
 }
 
-/// The same model bit for bit whatever the order of the rows; relevance follows them.
+/// The model is equal bit for bit for any order of the rows, and relevance refers to the given order.
 #[test]
-fn order_does_not_matter() {
+fn order_of_rows_does_not_matter() {
     let data = data(6, 80, 2);
     let order: Vec<usize> = (0..80).map(|i| (i * 37 + 11) % 80).collect();
     let x = shuffled(data.x.view(), &order);
@@ -358,9 +359,9 @@ fn order_does_not_matter() {
     }
 }
 
-/// Every row twice is every row with weight 2, to the bit; a row of weight 0 is no row.
+/// Repeated rows equal rows of weight 2, to the bit, and a row of weight 0 does not count.
 #[test]
-fn weights_count_rows() {
+fn weights_equal_repeated_rows() {
     let data = data(7, 60, 2);
     for likelihood in likelihoods() {
         let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
@@ -392,9 +393,9 @@ fn weights_count_rows() {
     }
 }
 
-/// The mean alone is the mean of the whole prediction, to the bit.
+/// The mean alone equals the mean of the full prediction, to the bit.
 #[test]
-fn the_mean_needs_no_variance() {
+fn mean_alone_equals_the_mean_of_the_full_prediction() {
     let new = data(12, 1500, 2).x + 2.0;
     every_kernel_likelihood_and_scheme(|rvm, data, targets| {
         let model = Rvm { max_iterations: 5, ..rvm.clone() }.fit(data.x.view(), targets).unwrap().0;
@@ -413,9 +414,9 @@ fn the_mean_needs_no_variance() {
     }
 }
 
-/// Multiplying the target, or the features with their gamma, changes the model by that factor only.
+/// A factor of the target, or of the features with their gamma, changes the model by that factor only.
 #[test]
-fn units_do_not_matter() {
+fn units_of_targets_and_features_do_not_matter() {
     let data = data(8, 80, 2);
     let rvm = Rvm { kernel: Rbf { gamma: 0.7.into() }.into(), ..Rvm::tipping2001() };
     let fit = |rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>| rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0;
@@ -440,7 +441,7 @@ fn units_do_not_matter() {
         let got = model.predict(x.view()).unwrap();
         close("mean", &got.mean.to_vec(), &expected.mean.to_vec(), 1e-8);
     }
-    // A large mean costs nothing but the digits of the target itself.
+    // A large mean costs only the digits of the target itself.
     let near = fit(&rvm, &data.x, &(&data.t + 1e3));
     let far = fit(&rvm, &data.x, &(&data.t + 1e6));
     let (one, other) = (near.predict(data.x.view()).unwrap(), far.predict(data.x.view()).unwrap());
@@ -448,7 +449,7 @@ fn units_do_not_matter() {
     close("noise", &[far.noise_std().unwrap()], &[near.noise_std().unwrap()], 1e-4);
 }
 
-/// The standard deviation follows from alpha, the noise and the basis functions by the textbook.
+/// The standard deviation follows from alpha, the noise and the basis functions by the textbook formula.
 #[test]
 fn variance_follows_from_the_precisions() {
     let data = data(9, 70, 2);
@@ -470,7 +471,7 @@ fn variance_follows_from_the_precisions() {
     assert!((got.variance()[0] - got.model_variance[0] - 1.0 / beta).abs() < 1e-15);
 }
 
-/// Gaussian elimination with pivoting: slow and independent of the crate.
+/// Solves a linear system by Gaussian elimination with pivoting, independently of the crate.
 fn solve(a: &Array2<f64>, b: &Array1<f64>) -> Array1<f64> {
     let n = b.len();
     let (mut a, mut b) = (a.clone(), b.clone());
@@ -497,22 +498,22 @@ fn solve(a: &Array2<f64>, b: &Array1<f64>) -> Array1<f64> {
     b
 }
 
-/// A search that ended is at rest: nothing gains more than the tolerance, and going on gains nothing.
+/// After convergence nothing gains more than the tolerance, and a continued search gains nothing.
 #[test]
-fn the_certificate_holds() {
+fn converged_searches_gain_nothing_more() {
     let data = data(10, 300, 2);
     for likelihood in likelihoods() {
         let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let targets = data.targets(&likelihood);
         let (model, report) = rvm.fit(data.x.view(), &targets).unwrap();
         assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
-        // Of several classes gains are estimates, and the search ends when a dozen of them have proved wrong.
+        // For several classes gains are estimates, and the search ends after a dozen rejected actions.
         assert!(likelihood.name() == "softmax" || report.certificate.largest_gain.unwrap() < 1e-3, "{:?}", report.certificate);
         if likelihood.name() == "gaussian" {
             assert!(report.certificate.largest_gradient < 1e-3, "{:?}", report.certificate);
         }
         if likelihood.name() == "student_t" {
-            // It has more than one start, and goes on from what its rows count for.
+            // The search has more than one start, and continues from the latent row factors.
             continue;
         }
         let again = Rvm {
@@ -530,8 +531,8 @@ fn the_certificate_holds() {
     }
 }
 
-/// Where the curvature moves with the weights an action may gain less than it promised, or lose: so many in a row end the
-/// search.
+/// If the Hessian depends on the weights, an action may gain less than predicted, or lose. Several rejected actions in
+/// a row end the search.
 #[test]
 fn rejected_actions_end_the_search() {
     let policy = Policy { rejections: 2, ..Policy::default() };

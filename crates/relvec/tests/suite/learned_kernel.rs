@@ -5,7 +5,7 @@ use relvec::*;
 
 use crate::support::close;
 
-/// Numbers without order from 0 to 1.
+/// Returns pseudo-random numbers from 0 to 1.
 fn wave(i: usize, k: usize) -> f64 {
     (0.618_033_988_75 * (i * (k + 1) + 11 * k + 1) as f64 + 0.37 * (i as f64).sin()).fract().abs()
 }
@@ -18,7 +18,7 @@ fn noise(n: usize) -> Array1<f64> {
     (0..n).map(|i| wave(i, 17) + wave(i, 23) + wave(i, 31) - 1.5).collect()
 }
 
-/// A sine of the first feature, with noise of variance 0.01; the others do not matter.
+/// Returns a sine of the first feature with noise of variance 0.01. The other features have no effect.
 fn targets(x: &Array2<f64>) -> Array1<f64> {
     x.column(0).mapv(|x| 5.0 + (2.0 * x).sin()) + &(0.2 * noise(x.nrows()))
 }
@@ -32,7 +32,7 @@ fn gammas(kernel: &Kernel) -> Vec<f64> {
 }
 
 #[test]
-fn a_fit_learns_the_same_kernel() {
+fn kernel_equals_that_of_a_fit() {
     let x = inputs(90, 2);
     let t = targets(&x);
     for rule in [GammaRule::Evidence, GammaRule::EvidenceOne, GammaRule::EvidenceArd] {
@@ -66,7 +66,7 @@ fn amplitude_and_noise_follow_the_unit_of_the_targets() {
 }
 
 #[test]
-fn a_weight_of_two_is_a_row_twice() {
+fn weight_of_two_equals_a_repeated_row() {
     let x = inputs(50, 1);
     let t = targets(&x);
     let weights = Array1::from_shape_fn(50, |i| if i % 2 == 0 { 2.0 } else { 1.0 });
@@ -79,7 +79,7 @@ fn a_weight_of_two_is_a_row_twice() {
 }
 
 #[test]
-fn noise_and_constant_targets_have_no_structure() {
+fn noise_and_constant_targets_have_no_structure_to_learn() {
     let x = inputs(80, 3);
     for (what, t) in [("noise", noise(80)), ("constant", Array1::from_elem(80, 3.0))] {
         let learned = learn(&Rvm::default(), &x, &t);
@@ -90,7 +90,7 @@ fn noise_and_constant_targets_have_no_structure() {
 }
 
 #[test]
-fn of_several_kernels_the_one_of_the_highest_posterior_is_taken() {
+fn kernel_of_the_highest_posterior_is_chosen() {
     let x = inputs(80, 1);
     let t = x.column(0).mapv(f64::abs) + &(0.05 * noise(80));
     let kernels = Kernel::candidates(&Gamma::Rule(GammaRule::Evidence));
@@ -102,7 +102,7 @@ fn of_several_kernels_the_one_of_the_highest_posterior_is_taken() {
 }
 
 #[test]
-fn a_given_gamma_stays() {
+fn given_gamma_is_not_learned() {
     let x = inputs(60, 2);
     let kernel: Kernel = Rbf { gamma: vec![1.5, 0.25].into() }.into();
     let learned = learn(&Rvm { kernel: kernel.clone(), ..Rvm::default() }, &x, &targets(&x));
@@ -129,10 +129,10 @@ fn classes_and_counts_have_a_kernel() {
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() };
     for k in [2, 3] {
         let learned = classes.learn_kernel(x.view(), &Targets::classes(&labels(k), k)).unwrap();
-        // Of regression on labels there is the ratio of amplitude and noise alone.
+        // For regression on labels only the ratio of amplitude and noise is defined.
         assert_eq!((learned.amplitude.len(), learned.noise_variance[0]), (1, 1.0));
         assert!(learned.has_structure, "{learned:?}");
-        // The second feature tells nothing of the classes, which left-out rows show.
+        // The classes do not depend on the second feature, which held-out rows show.
         let gamma = learned.kernel.gamma().unwrap();
         assert!(learned.per_feature && gamma.at(1) < 1e-3 * gamma.at(0), "{learned:?}");
     }
@@ -146,7 +146,7 @@ fn classes_and_counts_have_a_kernel() {
 }
 
 #[test]
-fn at_most_1000_rows_are_learned_from_whatever_the_candidates() {
+fn kernel_is_learned_from_at_most_1000_rows() {
     let x = inputs(1300, 1);
     let t = targets(&x);
     let learned = learn(&Rvm::default(), &x, &t);
@@ -157,7 +157,7 @@ fn at_most_1000_rows_are_learned_from_whatever_the_candidates() {
 }
 
 #[test]
-fn what_has_no_process_is_refused_by_name() {
+fn kernels_without_a_process_are_rejected_by_name() {
     let x = inputs(20, 2);
     let t = targets(&x);
     let message = |rvm: Rvm| rvm.learn_kernel(x.view(), &Targets::real(t.view())).unwrap_err().to_string();
@@ -173,9 +173,10 @@ fn what_has_no_process_is_refused_by_name() {
     assert!(message.contains("basis") && message.contains("given"), "{message}");
 }
 
-/// A linear spline is a covariance at features >= 0: no process learns it elsewhere, beside whatever other kernels.
+/// A linear spline is a covariance for features >= 0 only, so that no process learns it elsewhere, whatever the other
+/// kernels are.
 #[test]
-fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_learned() {
+fn learned_linear_spline_at_negative_features_is_rejected_by_name() {
     let x = inputs(60, 2);
     let t = targets(&x);
     let spline: Kernel = LinearSpline::default().into();
@@ -199,7 +200,8 @@ fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_lea
         assert_eq!(report.kernel_search.unwrap().tried.len(), kernels.len());
         assert!(model.predict_mean(shifted.view()).unwrap().iter().all(|v| v.is_finite()));
     }
-    // Given alone nothing is learned of it, and weights with precisions need no covariance. A sigmoid is never one.
+    // If it is given alone, nothing is learned, and weights with precisions need no covariance. A sigmoid is never a
+    // covariance.
     let alone = Rvm { kernel: spline.clone(), ..Rvm::default() };
     assert!(alone.fit(x.view(), &Targets::real(t.view())).unwrap().0.process.is_none());
     let beside = rvm(&[&sigmoid, &spline], WeightPrior::Auto).check().unwrap_err().to_string();
@@ -207,13 +209,13 @@ fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_lea
     let with = |rule| Rvm { kernel: sigmoid.with_gamma(Gamma::Rule(rule)), ..Rvm::default() };
     let error = with(GammaRule::EvidenceOne).check().unwrap_err().to_string();
     assert!(error.starts_with("kernel.sigmoid.gamma = evidence-one: ") && error.contains("scale"), "{error}");
-    // Without a rule of its own it is that of the scale.
+    // The default rule is that of the scale.
     let fit = |rule| with(rule).fit(x.view(), &Targets::real(t.view())).unwrap().0;
     assert_eq!(fit(GammaRule::Evidence), fit(GammaRule::Scale));
 }
 
 #[test]
-fn an_interrupt_ends_it() {
+fn interrupt_ends_the_learning_of_a_kernel() {
     let x = inputs(40, 1);
     let t = targets(&x);
     let interrupt = Interrupt::default();

@@ -1,4 +1,5 @@
-//! All tests of the library, as one program: what they share is compiled once, and its tests fill all processors.
+//! All integration tests of the library in one program, so that shared code is compiled once and the tests use all
+//! processors.
 
 mod architecture;
 mod averaged_posterior;

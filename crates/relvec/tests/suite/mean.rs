@@ -1,11 +1,12 @@
-//! The mean of a regression model is the one that its precisions, its noise and the targets determine.
+//! The mean of a regression model follows from its precisions, its noise and the targets.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
 
-/// Least squares by Householder reflections, columns at unit norm: the weights, and the condition of the columns.
+/// Solves least squares by Householder reflections with unit-norm columns. Returns the weights, and the condition
+/// number of the columns.
 fn least_squares(mut a: Array2<f64>, mut b: Array1<f64>) -> (Array1<f64>, f64) {
     let (n, m) = a.dim();
     let norms: Vec<f64> = a.columns().into_iter().map(|c| c.dot(&c).sqrt()).collect();
@@ -39,7 +40,7 @@ fn least_squares(mut a: Array2<f64>, mut b: Array1<f64>) -> (Array1<f64>, f64) {
     (&w / &Array1::from_vec(norms), inverse * (m as f64).sqrt())
 }
 
-/// Basis functions of a model at rows, [N, M], the bias first if it is in the model, and their precisions.
+/// Returns the basis functions of a model at rows, [N, M], the bias first if it is in the model, and their precisions.
 fn basis(model: &Model, x: ArrayView2<f64>) -> (Array2<f64>, Vec<f64>) {
     let mut phi = Array2::zeros((x.nrows(), model.relevance.len()));
     match &model.expansion.basis {
@@ -57,7 +58,8 @@ fn basis(model: &Model, x: ArrayView2<f64>) -> (Array2<f64>, Vec<f64>) {
     (phi, alpha)
 }
 
-/// Weights at precisions `alpha` of rows whose noise precisions are `c`, and the condition of what they solve.
+/// Returns the weights at precisions `alpha` for rows with noise precisions `c`, and the condition number of the
+/// problem.
 fn solve(phi: &Array2<f64>, alpha: &[f64], c: &[f64], t: ArrayView1<f64>) -> (Array1<f64>, f64) {
     let roots = Array1::from_iter(c.iter().map(|c| c.sqrt()));
     let top = phi * &roots.view().insert_axis(Axis(1));
@@ -68,9 +70,9 @@ fn solve(phi: &Array2<f64>, alpha: &[f64], c: &[f64], t: ArrayView1<f64>) -> (Ar
 
 struct Rows<'a> {
     x: &'a Array2<f64>,
-    /// [N, K].
+    /// Targets, [N, K].
     t: Array2<f64>,
-    /// Sample weights over known noise variances.
+    /// Sample weights divided by given noise variances.
     c: Array1<f64>,
     known_noise: bool,
 }
@@ -79,13 +81,14 @@ fn deviation(t: ArrayView1<f64>) -> f64 {
     t.std(0.0)
 }
 
-/// The law: to 1e-8 standard deviations and the rounding of a large mean.
+/// Checks the law to 1e-8 standard deviations and the rounding of a large mean.
 #[track_caller]
 fn check(name: &str, model: &Model, rows: &Rows) {
     let (phi, alpha) = basis(model, rows.x.view());
     let means = model.predict_output_means(rows.x.view()).unwrap();
     for (k, t) in rows.t.columns().into_iter().enumerate() {
-        // Of several outputs noise and precisions are those of the first, times the same factor: weights do not change.
+        // For several outputs, noise and precisions are those of the first output times one factor, which does not
+        // change the weights.
         let noise = if rows.known_noise { 1.0 } else { model.noise_variance().unwrap() };
         let c: Vec<f64> = rows.c.iter().map(|c| c / noise).collect();
         let (w, condition) = solve(&phi, &alpha, &c, t);
@@ -112,14 +115,14 @@ fn normal(random: &mut rand_pcg::Pcg64) -> f64 {
     StandardNormal.sample(random)
 }
 
-/// Targets of standard deviation 1 about `offset`.
+/// Returns targets of standard deviation 1 about `offset`.
 fn targets(x: &Array2<f64>, noise: f64, offset: f64, random: &mut rand_pcg::Pcg64) -> Array1<f64> {
     let t = x.map_axis(Axis(1), |row| (3.0 * row[0]).sin() + noise * normal(random));
     (&t - t.mean().unwrap()) / t.std(0.0) + offset
 }
 
-/// Over kernels, schemes, offsets and noises; in turn with sample weights, known noise, columns of a design matrix,
-/// landmarks, kept statistics and several outputs.
+/// The law holds over kernels, schemes, offsets and noises, with sample weights, known noise, design matrices,
+/// landmarks, statistics and several outputs in turn.
 #[test]
 fn the_mean_follows_from_precisions_noise_and_targets() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(4);
@@ -184,10 +187,10 @@ fn the_mean_follows_from_precisions_noise_and_targets() {
     }
 }
 
-/// Targets that are a wide kernel's own functions, nearly without noise: the search prunes the bias, in most of the fits at its
-/// end. A healed variance moves the mean by what one more basis function at the row moves it.
+/// Targets are functions of a wide kernel, almost without noise. In most of the fits the search prunes the bias at its
+/// end. A healed variance moves the mean like one more basis function at the row.
 #[test]
-fn a_pruned_bias_leaves_the_mean_of_the_targets_to_the_weights() {
+fn mean_is_correct_without_a_bias() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(7);
     let mut pruned = 0;
     for (n, gamma, noise) in [(300, 1.0, 0.0), (300, 0.1, 0.0), (300, 1.0, 1e-3), (200, 12.0, 0.0), (200, 1.0, 1.6e-3)] {

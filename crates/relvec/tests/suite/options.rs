@@ -1,4 +1,4 @@
-//! Every option, switched on, has the effect it promises; values out of range are refused by name.
+//! Every option has its documented effect, and values out of range are rejected by name.
 
 use std::ops::ControlFlow;
 
@@ -50,7 +50,7 @@ fn search(settings: Search) -> Rvm {
     rvm(Inference::Search(settings))
 }
 
-/// The two schemes of re-estimation with the same settings.
+/// Returns the two fixed-point schemes with the same settings.
 fn reestimation(settings: Em) -> [Rvm; 2] {
     let Em { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = settings.clone();
     let mackay = MacKay { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune };
@@ -75,7 +75,7 @@ fn never_falls(report: &Report) {
     }
 }
 
-/// The name of the parameter that is refused.
+/// Returns the name of the parameter that is rejected.
 #[track_caller]
 fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
     match result {
@@ -84,9 +84,9 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
     }
 }
 
-/// The search with each of its parts changed, and one action at a time: all end near each other.
+/// Searches with each of their steps changed, and with one action at a time, end near each other.
 #[test]
-fn search_by_other_ways() {
+fn searches_with_changed_steps_end_near_each_other() {
     for likelihood in likelihoods() {
         let data = data(1, 80);
         let fit = |inference: Inference| data.fit(&Rvm { likelihood: likelihood.clone(), inference, ..Rvm::tipping2001() });
@@ -122,7 +122,7 @@ fn search_by_other_ways() {
 }
 
 #[test]
-fn search_starts_where_told() {
+fn search_starts_at_the_given_start() {
     let data = data(2, 60);
     for likelihood in likelihoods() {
         let targets = data.targets(&likelihood);
@@ -159,9 +159,9 @@ fn search_starts_where_told() {
     }
 }
 
-/// A strong hyperprior on the noise pulls it to d / c; the objective still never falls.
+/// A strong hyperprior on the noise moves it to d / c, and the objective never falls.
 #[test]
-fn hyperpriors() {
+fn hyperpriors_move_noise_and_precisions() {
     let data = data(3, 50);
     let free = data.fit(&Rvm::tipping2001()).0.noise_std().unwrap();
     let (c, d) = (1e4, 1e4);
@@ -182,7 +182,7 @@ fn hyperpriors() {
                 never_falls(&report);
                 assert!(model.log_evidence.unwrap().is_finite());
                 if h.a == 2.0 {
-                    // Every alpha is at most (1 + 2a) / 2b: gamma is at most 1.
+                    // Every alpha is at most (1 + 2a) / 2b, because gamma is at most 1.
                     assert!(model.alpha.iter().all(|a| *a <= 5.0 / 6.0 + 1e-9), "{:?}", model.alpha);
                 }
                 if let Some(std) = model.noise_std().filter(|_| h.c == c) {
@@ -194,7 +194,7 @@ fn hyperpriors() {
 }
 
 #[test]
-fn reestimation_options() {
+fn fixed_point_options_change_the_iteration() {
     let data = data(4, 40);
     let at_once = |settings: Em| reestimation(settings).map(|rvm| data.fit(&Rvm { max_iterations: 1, ..rvm }).0);
     for (plain, other) in at_once(Em::default()).iter().zip(at_once(Em { initial_alpha: Some(50.0), ..Em::default() })) {
@@ -229,7 +229,7 @@ fn reestimation_options() {
 }
 
 #[test]
-fn without_bias() {
+fn fits_without_a_bias_have_none() {
     let data = data(5, 50);
     for likelihood in likelihoods() {
         for name in Inference::NAMES {
@@ -247,11 +247,11 @@ fn without_bias() {
     assert_eq!(refused(no_bias.fit(data.x.view(), &Targets::real(data.t.view()))), "intercept_alpha");
 }
 
-/// The kernel's columns handed over as a design matrix give the same model.
+/// The columns of the kernel, given as a design matrix, give the same model.
 #[test]
-fn a_given_design_equals_the_kernel() {
+fn given_design_matrix_equals_the_kernel() {
     let mut data = data(6, 60);
-    // Rows in the order that a fit puts them in, so that the columns stand in the same order too.
+    // Rows are in canonical order, so that the columns are in the same order too.
     let mut order: Vec<usize> = (0..60).collect();
     order.sort_by(|i, j| data.x[[*i, 0]].total_cmp(&data.x[[*j, 0]]));
     data.x = data.x.select(Axis(0), &order);
@@ -286,9 +286,9 @@ fn a_given_design_equals_the_kernel() {
     }
 }
 
-/// However a fit ends, its model is valid and predicts.
+/// The model of a fit that was stopped is valid and predicts.
 #[test]
-fn a_fit_may_end_early() {
+fn stopped_fits_have_a_valid_model() {
     let data = data(8, 60);
     for likelihood in likelihoods() {
         for name in Inference::NAMES {
@@ -316,9 +316,9 @@ fn a_fit_may_end_early() {
     }
 }
 
-/// Above 2000 columns the start is drawn by lot: by the seed, and by nothing else.
+/// Above 2000 columns the start is random, and depends on the seed only.
 #[test]
-fn the_seed_decides() {
+fn random_start_depends_on_the_seed_only() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(9);
     let x = Array2::from_shape_fn((2100, 1), |_| random.random_range(-3.0..3.0));
     let t = x.column(0).mapv(|x: f64| x.sin() + 0.1 * Distribution::<f64>::sample(&StandardNormal, &mut random));
@@ -331,9 +331,9 @@ fn the_seed_decides() {
     assert_ne!(one.relevance, fit(2, 2).relevance);
 }
 
-/// The memory limit decides what is stored and what is made again, not what is learnt.
+/// The memory limit decides what is stored and what is computed again. It hardly changes the evidence.
 #[test]
-fn little_memory_will_do() {
+fn little_memory_gives_almost_the_same_evidence() {
     let data = data(10, 100);
     for likelihood in likelihoods() {
         let plain = Rvm { likelihood, ..Rvm::tipping2001() };
@@ -349,7 +349,7 @@ fn little_memory_will_do() {
 }
 
 #[test]
-fn a_fixed_noise_stays() {
+fn fixed_noise_is_not_learned() {
     let data = data(11, 50);
     for noise_variance in [1e-3, 0.04, 2.0] {
         for name in Inference::NAMES {
@@ -361,9 +361,9 @@ fn a_fixed_noise_stays() {
     }
 }
 
-/// A heavy row is followed.
+/// A row of large weight is fitted closely.
 #[test]
-fn weights_pull() {
+fn rows_of_large_weight_are_fitted_closely() {
     let mut data = data(12, 40);
     data.t[7] += 2.0;
     let fit = |weights: Array1<f64>| {
@@ -378,7 +378,7 @@ fn weights_pull() {
 }
 
 #[test]
-fn moderation() {
+fn moderation_moves_probabilities_towards_one_half() {
     let data = data(13, 80);
     let (model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() });
     let plain = model.predict_probability(data.x.view(), Moderation::PlugIn).unwrap();
@@ -387,7 +387,7 @@ fn moderation() {
         assert!((p.sum() - 1.0).abs() < 1e-15 && (m.sum() - 1.0).abs() < 1e-15);
         assert!((m[1] - 0.5).abs() < (p[1] - 0.5).abs() && (m[1] > 0.5) == (p[1] > 0.5), "{p} {m}");
     }
-    // Far from all centres without a bias, f = 0 with whatever variance.
+    // Far from all centres and without a bias, f = 0 with any variance.
     let rvm = Rvm {
         bias: false,
         kernel: Rbf { gamma: 1.0.into() }.into(),
@@ -403,9 +403,9 @@ fn moderation() {
     assert!(matches!(regression.predict_probability(data.x.view(), Moderation::PlugIn), Err(Error::Targets(_))));
 }
 
-/// A model that carries a scaling takes raw rows.
+/// A model that contains a scaling takes raw rows.
 #[test]
-fn scaling() {
+fn models_with_scaling_take_raw_rows() {
     let mut data = data(14, 50);
     data.x.column_mut(0).mapv_inplace(|v| 1e5 + 1e3 * v);
     let scaling = Scaling::of(data.x.view(), None);
@@ -424,9 +424,9 @@ fn scaling() {
     assert_eq!((constant.mean, constant.scale), (vec![7.0], vec![1.0]));
 }
 
-/// Each repair is reported where it was made, and nowhere else.
+/// Each adjustment is reported in the fit that made it, and in no other.
 #[test]
-fn adjustments() {
+fn adjustments_are_reported_where_made() {
     let plain = data(15, 40);
     let adjustments = |d: &Data, rvm: &Rvm| d.fit(rvm).1.adjustments;
     let clean = adjustments(&plain, &Rvm::tipping2001());
@@ -457,7 +457,7 @@ fn adjustments() {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
+fn parameters_out_of_range_are_rejected_by_name() {
     let d = Rvm::tipping2001;
     let check = |name: &str, rvm: Rvm| assert_eq!(refused(rvm.check()), name);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -519,7 +519,7 @@ fn parameters_out_of_range_are_named() {
 }
 
 #[test]
-fn a_dictionary_of_some_rows() {
+fn dictionary_sizes_restrict_the_candidates() {
     let data = data(21, 120);
     for (likelihood, landmarks) in likelihoods().into_iter().zip([Landmarks::Kmedoids, Landmarks::Uniform]) {
         let all = data.fit(&Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() }).0;
@@ -533,7 +533,7 @@ fn a_dictionary_of_some_rows() {
             };
             data.fit(&rvm).0
         };
-        // As many rows as there are is no restriction at all.
+        // A size equal to the number of rows is no restriction.
         assert_eq!(some(120, 0), all);
         assert_eq!(some(10_000, 0), all);
         let few = some(5, 0);
@@ -561,7 +561,7 @@ fn a_dictionary_of_some_rows() {
 }
 
 #[test]
-fn an_interrupt_ends_a_fit_without_a_model() {
+fn interrupt_ends_a_fit_without_a_model() {
     let data = data(22, 150);
     for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default())] {
         for likelihood in likelihoods() {
@@ -588,9 +588,9 @@ fn an_interrupt_ends_a_fit_without_a_model() {
     }
 }
 
-/// A fit on kernel values that the caller made, told apart from a design matrix in the file.
+/// A fit to kernel values of the caller is distinguished from a design matrix in the file.
 #[test]
-fn an_external_kernel() {
+fn external_kernel_values_are_distinguished_from_a_design_matrix() {
     let data = data(23, 40);
     let kernel = Kernel::Rbf(Rbf { gamma: 0.5.into() });
     let (own, _) = data.fit(&Rvm { kernel: kernel.clone(), ..Rvm::tipping2001() });
@@ -610,7 +610,7 @@ fn an_external_kernel() {
         close("mean", prediction.mean.as_slice().unwrap(), own.predict(data.x.view()).unwrap().mean.as_slice().unwrap(), 1e-6);
         assert!(matches!(model.predict_from_basis(values.view()), Err(Error::Shape { .. })));
     }
-    // Of a given design only the columns in the model are read.
+    // For a given design matrix only the columns in the model are read.
     let mut holes = Array2::from_elem((40, 40), f64::NAN);
     for j in &given.relevance {
         holes.column_mut(*j).assign(&values.column(*j));
@@ -622,7 +622,7 @@ fn an_external_kernel() {
 }
 
 #[test]
-fn labels_keep_their_kind() {
+fn labels_survive_files_with_their_type() {
     let data = data(24, 30);
     let (mut model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() });
     let text = |s: &str| Label::Text(s.into());
@@ -643,7 +643,7 @@ fn labels_keep_their_kind() {
 }
 
 #[test]
-fn the_covariance_of_the_weights_gives_the_variance() {
+fn covariance_of_the_weights_gives_the_predictive_variance() {
     let data = data(25, 60);
     let (model, _) = data.fit(&Rvm { kernel: Kernel::Rbf(Rbf { gamma: 0.7.into() }), ..Rvm::tipping2001() });
     let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel was fitted") };

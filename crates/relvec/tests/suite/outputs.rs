@@ -1,4 +1,4 @@
-//! Several outputs at once: the evidence is the sum of the outputs' own, whatever the regime.
+//! Several outputs: the evidence is the sum over the outputs, for every kind of fit.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rand::{RngExt, SeedableRng};
@@ -15,7 +15,7 @@ fn matrix(kernel: &Kernel, x: ArrayView2<f64>, centres: ArrayView2<f64>) -> Arra
     out
 }
 
-/// Three outputs of different size, offset, roughness and noise.
+/// Returns three outputs of different size, offset, roughness and noise.
 fn data(seed: u64, rows: usize) -> (Array2<f64>, Array2<f64>) {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
@@ -38,7 +38,7 @@ fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array2<f64>) -> (Model, Report) {
     rvm.fit(x.view(), &Targets::outputs(t.view())).unwrap()
 }
 
-/// log N(t | 0, C) for symmetric positive C, and inv(C) applied to columns, by elimination.
+/// Returns log N(t | 0, C) for symmetric positive definite C, and inv(C) applied to columns, by elimination.
 fn log_normal(t: ArrayView1<f64>, c: &Array2<f64>, right: &Array2<f64>) -> (f64, Array1<f64>, Array2<f64>) {
     let n = t.len();
     let mut c = c.clone();
@@ -70,7 +70,8 @@ fn log_normal(t: ArrayView1<f64>, c: &Array2<f64>, right: &Array2<f64>) -> (f64,
     (log, solved, b.slice(s![.., 1..]).to_owned())
 }
 
-/// Basis functions of a model at rows, the bias first, and the prior variances of their weights for output k.
+/// Returns the basis functions of a model at rows, the bias first, and the prior variances of their weights for output
+/// k.
 fn prior(model: &Model, x: &Array2<f64>, k: usize) -> (Array2<f64>, Array1<f64>) {
     let one = model.output(k).unwrap();
     let FittedBasis::Kernel { kernel, centres } = &one.expansion.basis else { panic!("a kernel") };
@@ -81,8 +82,8 @@ fn prior(model: &Model, x: &Array2<f64>, k: usize) -> (Array2<f64>, Array1<f64>)
     (columns, std::iter::once(bias).chain(one.alpha.iter().map(|alpha| 1.0 / alpha)).collect())
 }
 
-/// Evidence, means and variances of each output are those of its own N x N covariance, and the evidence of all is
-/// their sum: with the noise learnt and given, with weights that count rows, and for known noise of each row.
+/// Evidence, means and variances of each output are those of its own N x N covariance, and the total evidence is their
+/// sum. The noise is learned or given, weights count rows, and noise may be known per row.
 #[test]
 fn the_evidence_is_the_sum_of_the_outputs() {
     let (x, t) = data(1, 80);
@@ -134,10 +135,10 @@ fn the_evidence_is_the_sum_of_the_outputs() {
     }
 }
 
-/// At the model that was found no action gains, the gradient is zero; and at any other the promised gains are those
-/// of the evidence, and its gradients in precisions and kernel those of finite differences.
+/// At the fitted model no action gains and the gradient is zero. At other models the predicted gains are those of the
+/// evidence, and gradients in precisions and kernel equal finite differences.
 #[test]
-fn gains_and_gradients_are_true() {
+fn gains_and_gradients_equal_true_changes() {
     let (x, t) = data(2, 60);
     let targets = Targets::outputs(t.view());
     let (model, report) = fit(&rvm(), &x, &t);
@@ -171,7 +172,7 @@ fn gains_and_gradients_are_true() {
     let slope = (value(&wider(h), &other) - value(&wider(-h), &other)) / (2.0 * h);
     assert!((slope - found.gradient_log_kernel[0]).abs() < 1e-5 * slope.abs(), "{slope} {:?}", found.gradient_log_kernel);
 
-    // With the noise held, as it is here.
+    // The noise is fixed here.
     let mut kinds = [0; 3];
     for (column, action) in found.actions.iter().enumerate().skip(1) {
         let mut after = other.clone();
@@ -200,9 +201,10 @@ fn gains_and_gradients_are_true() {
     assert!(kinds[0] > 10 && kinds[1] > 0, "{kinds:?}");
 }
 
-/// One column is one output, bit for bit; and equal outputs have the optimum of one, with as many times its evidence.
+/// One column equals one output, bit for bit. Equal outputs have the optimum of one output, and a multiple of its
+/// evidence.
 #[test]
-fn one_output_and_equal_ones() {
+fn equal_outputs_have_the_optimum_of_one() {
     let (x, t) = data(3, 100);
     let first = t.column(0);
     let (one, _) = rvm().fit(x.view(), &Targets::real(first)).unwrap();
@@ -222,9 +224,9 @@ fn one_output_and_equal_ones() {
     }
 }
 
-/// Units of the outputs, their order, and that of the rows do not count.
+/// Units and order of the outputs, and the order of the rows, do not matter.
 #[test]
-fn units_and_order_do_not_count() {
+fn units_and_order_do_not_matter() {
     let (x, t) = data(4, 90);
     let (model, _) = fit(&rvm(), &x, &t);
     let plain = model.predict_outputs(x.view()).unwrap();
@@ -246,10 +248,10 @@ fn units_and_order_do_not_count() {
     assert_eq!(fit(&threads, &x, &t).0, model);
 }
 
-/// Every scheme, and every regime: landmarks, parts of a large dictionary, columns of a design matrix, rows of G on
-/// demand in little memory.
+/// Every scheme fits several outputs: with landmarks, working sets, columns of a design matrix, and rows of G on demand
+/// in little memory.
 #[test]
-fn every_scheme_and_regime() {
+fn every_scheme_fits_several_outputs() {
     let (x, t) = data(5, 120);
     let (best, _) = fit(&rvm(), &x, &t);
     let top = best.log_evidence.unwrap();
@@ -281,9 +283,9 @@ fn every_scheme_and_regime() {
     assert!((little - whole).abs() < 10.0, "{little} {whole}");
 }
 
-/// A kernel learnt from several outputs: the features that any of them needs, and no worse than its start.
+/// A kernel learned from several outputs has the features that any of them needs, and is no worse than its start.
 #[test]
-fn a_kernel_is_learnt_from_all_outputs() {
+fn kernel_is_learned_from_all_outputs() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(7);
     let x: Array2<f64> = Array2::from_shape_simple_fn((200, 4), || random.random_range(-2.0..2.0));
     let t = Array2::from_shape_fn((200, 2), |(n, k)| {
@@ -299,9 +301,9 @@ fn a_kernel_is_learnt_from_all_outputs() {
     assert!(report.kernel_search.unwrap().tried[0].process.gain > 100.0);
 }
 
-/// Centres are moved by all outputs, one of which may be constant: their evidence rises, in units that do not count.
+/// Centres are learned from all outputs, one of which may be constant. Their evidence rises, and units do not matter.
 #[test]
-fn centres_moved_by_all_outputs() {
+fn centres_are_learned_from_all_outputs() {
     let (x, mut t) = data(19, 300);
     for constant in [false, true] {
         if constant {
@@ -324,9 +326,10 @@ fn centres_moved_by_all_outputs() {
     }
 }
 
-/// A constant output is told by the bias, and does not spoil the others; all constant ones need no kernel.
+/// A constant output is fitted by the bias and does not affect the others. If all outputs are constant, no kernel is
+/// needed.
 #[test]
-fn constant_outputs() {
+fn constant_outputs_are_fitted_by_the_bias() {
     let (x, mut t) = data(8, 70);
     t.column_mut(1).fill(7.0);
     let (model, report) = fit(&rvm(), &x, &t);
@@ -347,9 +350,9 @@ fn constant_outputs() {
     }
 }
 
-/// One output alone is a model like any other: draws, covariances, leaving out rows; files keep all of them.
+/// A single output of a model supports draws, covariances and leave-one-out, and files contain all outputs.
 #[test]
-fn one_output_alone_and_files() {
+fn single_outputs_predict_and_files_keep_all() {
     let (x, t) = data(9, 60);
     let (model, _) = fit(&rvm(), &x, &t);
     let named = Model { targets: vec!["a".into(), "b".into(), "c".into()], ..model };
@@ -383,22 +386,22 @@ fn one_output_alone_and_files() {
     {
         assert!(Model::from_json(&broken.unwrap().to_json().unwrap()).is_err());
     }
-    // A search goes on from where another ended.
+    // A search continues from the result of another one.
     let start = Start::Given(Hyperparameters::of(&named));
     let warm = Rvm { inference: Search { start, restarts: 0, ..Search::default() }.into(), ..rvm() };
     let found = fit(&warm, &x, &t).0.log_evidence.unwrap();
     assert!((found - named.log_evidence.unwrap()).abs() < 0.1);
 }
 
-/// Cross-validation scores all outputs; calibrated and healed variances are those of each output alone.
+/// Cross-validation scores all outputs, and calibrated and healed variances are those of each output.
 #[test]
-fn rows_left_out_and_healed_variances() {
+fn validation_and_healed_variances_cover_all_outputs() {
     let (x, t) = data(11, 200);
     let own = Rvm { cv: Some(4), variance: Some(Variance::Healed), calibrate: true, sparsity: Sparsity::Nats(1.0), ..rvm() };
     let (model, report) = fit(&own, &x, &t);
     let validation = report.validation.unwrap();
     let scores = &validation.scores;
-    // Errors are in standard deviations of each output, the density that of all.
+    // Errors are in standard deviations of each output, and the density is that of all outputs.
     assert!((0.1..0.6).contains(&scores.rmse.unwrap()) && (0.05..0.5).contains(&scores.mae.unwrap()), "{scores:?}");
     assert!((0.9..=1.0).contains(&scores.coverage.unwrap()));
     let found = model.predict_outputs(x.view()).unwrap();
@@ -410,7 +413,7 @@ fn rows_left_out_and_healed_variances() {
     let factor = model.posterior.as_ref().unwrap().variance_factor.unwrap_or(1.0);
     let bare = model.predict_outputs_with(far.view(), Variance::Posterior).unwrap();
     for (k, far) in model.predict_outputs(far.view()).unwrap().iter().enumerate() {
-        // Away from all rows nothing is known but how the target spreads beyond its noise.
+        // Far from all rows, the variance is that of the target beyond its noise.
         let added = factor * (t.column(k).var(0.0) - model.output_noise_variances()[k]);
         let gained = far.variance()[0] - bare[k].variance()[0];
         assert!(close(gained, added, 1e-8), "{k}: {gained} {added}");
@@ -424,7 +427,7 @@ fn rows_left_out_and_healed_variances() {
     let broken = Model { kept_rows: Some(broken), ..model.clone() };
     assert!(Model::from_json(&broken.to_json().unwrap()).is_err());
 
-    // With sums by fold the scores are those of fits to the rows.
+    // With sums per fold the scores equal those of fits to the rows.
     let few = Rvm { cv: Some(4), dictionary: Dictionary::Size(40), ..rvm() };
     let (model, report) = fit(&few, &x, &t);
     let validation = report.validation.unwrap();
@@ -435,9 +438,9 @@ fn rows_left_out_and_healed_variances() {
     assert!(fit(&chosen, &x, &t).1.validation.unwrap().tried.len() > 1);
 }
 
-/// What is not known of several outputs is refused by name.
+/// Settings that do not support several outputs are rejected by name.
 #[test]
-fn what_several_outputs_cannot_have() {
+fn several_outputs_reject_unsupported_settings() {
     let (x, mut t) = data(10, 30);
     let refused = |rvm: Rvm, t: &Array2<f64>| rvm.fit(x.view(), &Targets::outputs(t.view())).map(|_| ()).unwrap_err().to_string();
     let priors = Hyperpriors { a: 1e-3, ..Hyperpriors::default() };

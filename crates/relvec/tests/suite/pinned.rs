@@ -1,4 +1,4 @@
-//! Model files of every kind, made by commit 0d1570f, which every later version must read with the same predictions.
+//! Model files of every kind, written by commit 0d1570f, which every later version must read with the same predictions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::support::close;
 
-/// Agreement of predictions, relative to the largest: products may be summed in another order.
+/// Agreement of predictions, relative to the largest. Products may be summed in another order.
 const TOLERANCE: f64 = 1e-11;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned")
 }
 
-/// All numbers of a nested list, row by row.
+/// Returns all numbers of a nested list, row by row.
 fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(values) => values.iter().flat_map(numbers).collect(),
@@ -30,7 +30,8 @@ fn rows(value: &Value) -> Array2<f64> {
     Array1::from(numbers(value)).into_shape_with_order((n, numbers(&value[0]).len())).expect("rows of equal length")
 }
 
-/// Means and standard deviations, [N, K] row by row: of new values, for counts of counts at exposure 1.
+/// Returns means and standard deviations, [N, K] row by row, of new values. For counts they are those of counts at
+/// exposure 1.
 fn mean_and_std(model: &Model, x: &Array2<f64>, kernel: &Array2<f64>) -> [Vec<f64>; 2] {
     let found = match model.expansion.basis {
         FittedBasis::External { .. } => {
@@ -56,7 +57,7 @@ fn model_files_load_and_predict_as_when_they_were_written() {
     for (name, expected) in &expected {
         let file = fs::read_to_string(folder().join(format!("{name}.json"))).unwrap();
         let model = Model::from_json(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
-        // Fields that a later version adds have defaults that are not written.
+        // Fields that a later version adds have defaults, which are not written.
         assert_eq!(model.to_json().unwrap(), file, "{name}");
         let mut checked = 0;
         let mut check = |key: &str, got: &[f64]| {

@@ -1,4 +1,4 @@
-//! The process prior of the weights, against direct expressions of N by N matrices.
+//! The process prior of the weights, compared with direct expressions of N x N matrices.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
@@ -6,7 +6,7 @@ use relvec::*;
 
 use crate::support::close;
 
-/// Numbers without order from 0 to 1.
+/// Returns pseudo-random numbers from 0 to 1.
 fn wave(i: usize, k: usize) -> f64 {
     (0.618_033_988_75 * (i * (k + 1) + 11 * k + 1) as f64 + 0.37 * (i as f64).sin()).fract().abs()
 }
@@ -40,7 +40,7 @@ fn block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64>
     out
 }
 
-/// The lower Cholesky factor.
+/// Returns the lower Cholesky factor.
 fn cholesky(a: &Array2<f64>) -> Array2<f64> {
     let n = a.nrows();
     let mut l = Array2::zeros((n, n));
@@ -79,14 +79,16 @@ fn prior(model: &Model) -> &ProcessPrior {
     model.process.as_ref().expect("the model has a process prior")
 }
 
-/// What a process with FITC's diagonal predicts, by N by N matrices: means, variances of the function, and the log evidence.
+/// Predictions of a process with the FITC diagonal by N x N matrices: means, variances of the function, and the log
+/// evidence.
 struct Direct {
     mean: Array1<f64>,
     variance: Array1<f64>,
     log_evidence: f64,
 }
 
-/// Of different inputs `x` with mean targets, `c` copies each; amplitude, noise and centres are those of `model`.
+/// Computes them for distinct inputs `x` with mean targets and `c` copies each. Amplitude, noise and centres are those
+/// of `model`.
 fn direct(model: &Model, x: &Array2<f64>, t: &Array1<f64>, c: &[f64], new: &Array2<f64>) -> Direct {
     let (kernel, z) = centres(model);
     let (a, noise) = (prior(model).amplitude, model.noise_variance().unwrap());
@@ -129,7 +131,7 @@ fn agree(model: &Model, x: &Array2<f64>, t: &Array1<f64>, tolerance: f64) {
     close("log evidence", &[model.log_evidence.unwrap()], &[expected.log_evidence], tolerance);
 }
 
-/// A residual next to none takes all rows: the dense process, whatever the kernel's own k(x, x).
+/// With almost no residual, all rows are centres and the model is the dense process, for kernels of any k(x, x).
 #[test]
 fn all_rows_as_centres_are_the_dense_process() {
     let (x, bias) = (inputs(40, 2), true);
@@ -178,9 +180,9 @@ fn few_centres_predict_as_the_direct_expressions_say() {
     }
 }
 
-/// A weight of w, w equal rows, and a target with its copies apart.
+/// A weight of w equals w equal rows, and a target whose copies differ.
 #[test]
-fn weights_equal_repetition() {
+fn weights_equal_repeated_rows() {
     let x = inputs(30, 2);
     let t = targets(&x, 0.3);
     let weights: Array1<f64> = (0..30).map(|i| 1.0 + (i % 3) as f64).collect();
@@ -194,7 +196,7 @@ fn weights_equal_repetition() {
     close("mean", a.mean.as_slice().unwrap(), b.mean.as_slice().unwrap(), 1e-10);
     close("variance", a.variance().as_slice().unwrap(), b.variance().as_slice().unwrap(), 1e-10);
     assert!((one.log_evidence.unwrap() - other.log_evidence.unwrap()).abs() < 1e-8);
-    // Copies with other targets: their mean counts, the scatter is noise.
+    // For copies with different targets, their mean is fitted and the scatter is noise.
     let t3: Array1<f64> = t2.iter().enumerate().map(|(k, t)| t + 0.2 * (wave(k, 5) - 0.5)).collect();
     let (model, _) = fit(&rvm, &x2, &t3);
     let mut mean = Array1::zeros(30);
@@ -205,7 +207,7 @@ fn weights_equal_repetition() {
     close("variance", found.model_variance.as_slice().unwrap(), expected.variance.as_slice().unwrap(), 1e-8);
 }
 
-/// Rows side by side, wide kernels and kernels of low rank: K of all rows is singular, and no jitter is added.
+/// With adjacent rows, wide kernels and kernels of low rank, K of all rows is singular. No jitter is added.
 #[test]
 fn singular_kernel_matrices_need_no_jitter() {
     let x = inputs(40, 2);
@@ -221,7 +223,7 @@ fn singular_kernel_matrices_need_no_jitter() {
         let rank = if matches!(kernel, Kernel::Linear(_)) { 2 } else { 80 };
         assert!(model.relevance.len() <= rank);
     }
-    // An exact straight line, which a wide kernel stands for.
+    // An exact straight line, which a wide kernel represents.
     let line: Array1<f64> = x.outer_iter().map(|x| 3.0 * x[0] - x[1] + 7.0).collect();
     let (model, _) = fit(&process(rbf(1e-3)), &x, &line);
     let new = inputs(20, 2);
@@ -231,7 +233,7 @@ fn singular_kernel_matrices_need_no_jitter() {
 }
 
 #[test]
-fn far_from_the_data_is_the_constant_with_the_full_variance() {
+fn prediction_far_from_the_data_is_the_constant_with_the_full_variance() {
     let x = inputs(50, 2);
     let t = targets(&x, 0.3);
     let (model, _) = fit(&process(rbf(1.0)), &x, &t);
@@ -264,7 +266,7 @@ fn several_outputs_share_the_prior() {
         close("alone", alone.model_variance.as_slice().unwrap(), found.model_variance.as_slice().unwrap(), 1e-12);
         assert_eq!(own.output_noise_variances(), [model.output_noise_variances()[k]]);
     }
-    // A constant beside it.
+    // The second output is constant.
     let constant = Array2::from_shape_fn((50, 2), |(i, k)| if k == 0 { t[[i, 0]] } else { 3.0 });
     let (model, _) = process(rbf(0.7)).fit(x.view(), &Targets::outputs(constant.view())).unwrap();
     let found = model.predict_outputs(new.view()).unwrap();
@@ -279,7 +281,7 @@ fn known_noise_of_each_row_is_used() {
     let rvm = process(rbf(0.8));
     let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_noise_variance(noise.view())).unwrap();
     assert_eq!(model.noise_variance(), Some(0.0));
-    // The same as equal noise s2 and weights s2 / noise, with noise held at that.
+    // Equivalent to equal noise s2, fixed, and weights s2 / noise.
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.25) }.into(), ..rvm };
     let weights = noise.mapv(|v| 0.25 / v);
     let (other, _) = fixed.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
@@ -287,14 +289,14 @@ fn known_noise_of_each_row_is_used() {
     let new = inputs(20, 1);
     let held = Model { process: other.process.clone(), ..other };
     let (a, b) = (model.predict(new.view()).unwrap(), held.predict(new.view()).unwrap());
-    // The amplitude's search ends where it ends: means agree better than that.
+    // The search for the amplitude has its own tolerance, so that means agree better.
     assert!((&a.mean - &b.mean).iter().all(|d| d.abs() < 0.05), "{} {}", a.mean, b.mean);
     let off: Array1<f64> = new.column(0).mapv(|x| (2.0 * x).sin()) - &a.mean;
     assert!(off.iter().zip(&a.model_variance).all(|(d, v)| d.abs() < 5.0 * v.sqrt() + 0.02), "{off}");
 }
 
 #[test]
-fn files_bring_every_number_back_and_are_checked() {
+fn files_keep_every_number_and_are_checked() {
     let x = inputs(40, 2);
     let t = targets(&x, 0.2);
     let (model, _) = fit(&process(rbf(1.0)), &x, &t);
@@ -333,7 +335,7 @@ fn files_bring_every_number_back_and_are_checked() {
 }
 
 #[test]
-fn threads_give_the_same_bits() {
+fn process_fits_do_not_depend_on_threads() {
     let x = inputs(300, 3);
     let t = targets(&x, 0.3);
     let fits: Vec<Model> = [1, 2, 3].map(|n| fit(&Rvm { threads: Some(n), ..process(rbf(1.0)) }, &x, &t).0).into();
@@ -348,7 +350,7 @@ fn threads_give_the_same_bits() {
     assert_eq!(draw(1), draw(3));
 }
 
-/// Units of the target, and a shift, change nothing; neither does the order of rows.
+/// Units and offset of the target, and the order of rows, do not matter.
 #[test]
 fn units_and_order_do_not_matter() {
     let x = inputs(80, 2);
@@ -410,7 +412,7 @@ fn covariance_and_draws_have_the_residual_of_the_prior() {
             assert!(apart.iter().all(|d| d.abs() < 1e-6), "one function has one value at a row");
         }
     }
-    // In blocks as in one, also where a row comes again in another block.
+    // Blocks give the same draws, even if a row appears again in another block.
     let whole = model.draws(5, 1, true).unwrap().at(new.view()).unwrap();
     let mut draws = model.draws(5, 1, true).unwrap();
     let parts = [draws.at(new.slice(s![..4, ..])).unwrap(), draws.at(new.slice(s![4.., ..])).unwrap()];
@@ -419,7 +421,7 @@ fn covariance_and_draws_have_the_residual_of_the_prior() {
 }
 
 #[test]
-fn folds_fit_the_process_too() {
+fn folds_fit_the_process() {
     let x = inputs(90, 2);
     let t = targets(&x, 0.4);
     for (dictionary, calibrate) in [(Dictionary::default(), true), (Dictionary::Size(30), false)] {
@@ -444,9 +446,9 @@ fn folds_fit_the_process_too() {
     assert!(model.process.is_some() && report.validation.unwrap().tried.len() > 1);
 }
 
-/// Without structure: a constant, its noise, no centres, whose file comes back.
+/// Without structure the model is a constant with its noise and no centres, and its file can be read.
 #[test]
-fn pure_noise_is_a_constant() {
+fn pure_noise_gives_a_constant() {
     let x = inputs(60, 3);
     let t: Array1<f64> = (0..60).map(|i| wave(i, 3) + wave(i, 6) + wave(i, 9)).collect();
     for bias in [true, false] {
@@ -469,7 +471,7 @@ fn pure_noise_is_a_constant() {
 }
 
 #[test]
-fn a_learnt_kernel_has_its_process() {
+fn learned_kernel_keeps_its_process() {
     let x = inputs(80, 3) * &Array1::from_vec(vec![1.0, 1e3, 1e-3]);
     let t: Array1<f64> = (0..80).map(|i| (2.0 * x[[i, 0]]).sin() + 0.2 * (wave(i, 5) - 0.5)).collect();
     let kernel = Rbf { gamma: Gamma::Rule(GammaRule::Evidence) };
@@ -507,7 +509,7 @@ fn time_and_memory_limits_leave_a_model() {
 }
 
 #[test]
-fn auto_takes_the_process_where_there_is_one() {
+fn auto_prior_uses_the_process_where_supported() {
     let x = inputs(40, 1);
     let t = targets(&x, 0.2);
     let auto = Rvm { weight_prior: WeightPrior::Auto, ..process(rbf(1.0)) };
@@ -528,7 +530,7 @@ fn auto_takes_the_process_where_there_is_one() {
 }
 
 #[test]
-fn what_has_no_process_is_refused_by_name() {
+fn process_prior_rejects_unsupported_settings_by_name() {
     let x = inputs(20, 1);
     let t = targets(&x, 0.2);
     let rvm = process(rbf(1.0));
@@ -565,10 +567,10 @@ fn what_has_no_process_is_refused_by_name() {
     named(model.predict_from_basis(phi.view()).unwrap_err(), "basis");
 }
 
-/// Against N by N matrices of the other rows: with rows of equal inputs, which share the residual of the prior, weights, and
-/// the noise variance of each row; without a constant as well.
+/// Leave-one-out predictions agree with N x N matrices of the other rows: with equal inputs, which share the residual
+/// of the prior, weights, noise variances per row, and without a constant.
 #[test]
-fn rows_left_out_are_those_of_the_process_of_the_others() {
+fn left_out_predictions_equal_those_of_the_other_rows() {
     let few = inputs(24, 2);
     let x = concatenate![Axis(0), few, few.slice(s![..6, ..]), few.slice(s![..3, ..])];
     let (t, n) = (targets(&x, 0.3), x.nrows());
@@ -577,7 +579,7 @@ fn rows_left_out_are_those_of_the_process_of_the_others() {
     let plain = Targets::real(t.view());
     let (weighted, known) = (plain.with_weights(weights.view()), plain.with_noise_variance(variances.view()));
     let one = Array1::ones(n);
-    // Targets, weights, the noise variance of each row, whether there is a constant.
+    // Targets, weights, the noise variance of each row, and whether there is a constant.
     let cases = [
         (plain, &one, None, true),
         (weighted, &weights, None, true),
@@ -608,7 +610,7 @@ fn rows_left_out_are_those_of_the_process_of_the_others() {
             let (solved, ones, t) = (inner.dot(&cross), Array1::ones(n - 1), t.select(Axis(0), &others));
             let (mut mean, mut variance) = (solved.dot(&t), k[[i, i]] - solved.dot(&cross));
             if bias {
-                // The constant by generalised least squares: its prior is flat.
+                // The constant is found by generalised least squares, because its prior is flat.
                 let of_ones: Array1<f64> = inner.dot(&ones);
                 let (total, left) = (of_ones.sum(), 1.0 - solved.sum());
                 mean += left * of_ones.dot(&t) / total;
@@ -623,7 +625,7 @@ fn rows_left_out_are_those_of_the_process_of_the_others() {
     }
 }
 
-/// Mean negative log density of new rows.
+/// Returns the mean negative log density of new rows.
 fn nlpd(model: &Model, x: &Array2<f64>, t: &Array1<f64>) -> f64 {
     let found = model.predict(x.view()).unwrap();
     let variances = found.variance();
@@ -634,9 +636,9 @@ fn nlpd(model: &Model, x: &Array2<f64>, t: &Array1<f64>) -> f64 {
     (0..t.len()).map(of_row).sum::<f64>() / t.len() as f64
 }
 
-/// Rows above and below the limit of what is learnt with a search predict alike.
+/// Data sets above and below the size limit of the dense process predict alike.
 #[test]
-fn large_tables_predict_like_smaller_ones() {
+fn large_data_sets_predict_like_smaller_ones() {
     let (all, few) = (inputs(3400, 3), 2999);
     let t = targets(&all, 0.2);
     let fit_to = |n: usize| fit(&Rvm::default(), &all.slice(s![..n, ..]).to_owned(), &t.slice(s![..n]).to_owned());
@@ -648,13 +650,13 @@ fn large_tables_predict_like_smaller_ones() {
     assert!(prior(&large).residual <= 0.01 && large_report.process.as_ref().unwrap().reached, "{large_report:?}");
     assert!(small_report.process.unwrap().searched > 0 && large_report.process.unwrap().searched == 0);
     assert_eq!(prior(&large).searched, large.relevance);
-    // The kernel is learnt from more rows than one process has.
+    // The kernel is learned from more rows than one process has.
     let learnt = &large_report.kernel_search.unwrap().tried[0];
     assert!(learnt.process.gain > 0.5 && large.log_evidence.unwrap().is_finite(), "{learnt:?}");
 }
 
 #[test]
-fn large_tables_do_not_depend_on_threads_or_units() {
+fn large_data_sets_do_not_depend_on_threads_or_units() {
     let x = inputs(3100, 2);
     let t = targets(&x, 0.1);
     let rvm = Rvm { dictionary: 60.into(), threads: Some(1), ..Rvm::default() };
@@ -664,7 +666,7 @@ fn large_tables_do_not_depend_on_threads_or_units() {
     assert_eq!(model.expansion, other.expansion);
     assert_eq!(model.posterior, other.posterior);
     assert_eq!(model.process, other.process);
-    // A feature in other units.
+    // A feature in another unit.
     let mut scaled = x.clone();
     scaled.column_mut(1).mapv_inplace(|v| 1e6 * v);
     let (other, _) = fit(&rvm, &scaled, &t);
@@ -673,7 +675,7 @@ fn large_tables_do_not_depend_on_threads_or_units() {
 }
 
 #[test]
-fn large_tables_of_noise_are_a_constant_and_settings_of_the_search_keep_it() {
+fn large_data_sets_of_noise_give_a_constant_and_search_settings_a_search() {
     let x = inputs(3200, 2);
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let t: Array1<f64> = (0..3200).map(|_| random.random_range(0.0..3.0)).collect();
@@ -691,7 +693,7 @@ fn large_tables_of_noise_are_a_constant_and_settings_of_the_search_keep_it() {
 }
 
 #[test]
-fn large_tables_have_given_landmarks_several_outputs_and_limits() {
+fn large_data_sets_support_landmarks_outputs_and_limits() {
     let x = inputs(3100, 2);
     let one = targets(&x, 0.1);
     let t = Array2::from_shape_fn((3100, 2), |(n, k)| if k == 0 { one[n] } else { -2.0 * one[n] + x[[n, 0]] });
@@ -704,14 +706,14 @@ fn large_tables_have_given_landmarks_several_outputs_and_limits() {
         let left = (&found.mean - &t.column(k)).mapv(|d| d * d).mean().unwrap();
         assert!(left < 0.05 * t.column(k).var(0.0), "output {k}: {left}");
     }
-    // With no time the weights are those of a sample.
+    // Without time the weights are those of a sample.
     let hurried = Rvm { kernel: rbf(0.5), time_limit: Some(1e-9), ..Rvm::default() };
     let (model, report) = fit(&hurried, &x, &one);
     assert_eq!(model.status, Status::TimeLimit);
     assert!(report.adjustments.left_out_rows > 1000 && model.predict(x.view()).unwrap().mean.iter().all(|m| m.is_finite()));
 }
 
-/// Rows in blocks of a size.
+/// Rows in blocks of a given size.
 struct InBlocks<'a> {
     x: &'a Array2<f64>,
     t: Array2<f64>,
@@ -733,8 +735,8 @@ impl Blocks for InBlocks<'_> {
     }
 }
 
-/// Of a sample that is all rows, blocks of any size give the model of a fit in memory: several outputs, weights (0 among them), known
-/// noise.
+/// If the sample contains all rows, blocks of any size give the model of a fit in memory: with several outputs, weights
+/// (0 among them) and known noise.
 #[test]
 fn rows_in_blocks_give_the_model_of_rows_in_memory() {
     let x = inputs(3300, 2);
@@ -749,7 +751,7 @@ fn rows_in_blocks_give_the_model_of_rows_in_memory() {
         let all = noise.as_ref().map_or(all, |noise| all.with_noise_variance(noise.view()));
         let (expected, report) = rvm.fit(x.view(), &all).unwrap();
         assert!(report.process.is_some());
-        // What is learned of the sample does not depend on the blocks.
+        // The kernel that is learned from the sample does not depend on the blocks.
         for size in [101, 3300].into_iter().take(if rvm.learns_kernel() { 1 } else { 2 }) {
             let blocks = InBlocks { x: &x, t: t.clone(), noise: noise.clone(), weights: weights.clone(), size };
             let (found, _) = rvm.fit_blocks_with_sample(x.view(), &all, &blocks, &mut silent).unwrap();
@@ -765,9 +767,10 @@ fn rows_in_blocks_give_the_model_of_rows_in_memory() {
     }
 }
 
-/// A sample tells the kernel, all rows the weights: predictions are nearer to the truth than those of the sample alone.
+/// The sample determines the kernel, and all rows determine the weights. Predictions are nearer to the truth than those
+/// of the sample alone.
 #[test]
-fn rows_in_blocks_tell_more_than_their_sample() {
+fn rows_in_blocks_predict_better_than_their_sample() {
     let x = inputs(12_000, 2);
     let t = targets(&x, 0.5);
     let some = s![..500, ..];
@@ -785,7 +788,7 @@ fn rows_in_blocks_tell_more_than_their_sample() {
 }
 
 #[test]
-fn rows_in_blocks_are_checked() {
+fn bad_rows_in_blocks_are_rejected() {
     let x = inputs(200, 2);
     let t = targets(&x, 0.1);
     let real = Targets::real(t.view());
@@ -804,7 +807,7 @@ fn rows_in_blocks_are_checked() {
     fails(&Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() }, &blocks(&x), "weight_prior");
     fails(&Rvm { cv: Some(3), weight_prior: WeightPrior::Process, ..rvm.clone() }, &blocks(&x), "cv");
     fails(&Rvm { likelihood: Poisson::default().into(), ..rvm.clone() }, &blocks(&x), "weight_prior");
-    // With no time the weights are those of the sample.
+    // Without time the weights are those of the sample.
     let hurried = Rvm { time_limit: Some(1e-9), ..rvm };
     let (model, report) = hurried.fit_blocks_with_sample(x.view(), &real, &blocks(&x), &mut silent).unwrap();
     assert_eq!(model.status, Status::TimeLimit);

@@ -1,4 +1,4 @@
-//! The papers' results: Tipping 1999 (NIPS 12), section 4 and table 2; Tipping 2001 (JMLR 1).
+//! Published results: Tipping 1999 (NIPS 12), section 4 and table 2; Tipping 2001 (JMLR 1).
 
 use ndarray::{Array1, Array2};
 use rand::{RngExt, SeedableRng};
@@ -9,10 +9,10 @@ fn sinc(x: f64) -> f64 {
     if x == 0.0 { 1.0 } else { x.sin() / x }
 }
 
-/// Tipping 1999, section 4.1: 100 noise-free points of sinc on [-10, 10], linear spline, sigma fixed
-/// at 0.01: 9 relevance vectors, largest error 0.0087.
+/// Tipping 1999, section 4.1: 100 noise-free points of sinc on [-10, 10], linear spline, sigma fixed at 0.01. The paper
+/// has 9 relevance vectors and a largest error of 0.0087.
 #[test]
-fn sinc_without_noise() {
+fn fit_of_sinc_without_noise_agrees_with_the_paper() {
     let x = Array2::from_shape_fn((100, 1), |(i, _)| -10.0 + 20.0 * i as f64 / 99.0);
     let t = x.column(0).mapv(sinc);
     let rvm = Rvm {
@@ -30,10 +30,10 @@ fn sinc_without_noise() {
     assert!(worst < 0.01, "largest error {worst}");
 }
 
-/// Tipping 1999, section 4.1: the same with noise of 0.2: 6 relevance vectors, noise estimate 0.189.
-/// Here ten draws: the noise found is that of the draw (its standard error is 0.015).
+/// Tipping 1999, section 4.1: sinc with noise of 0.2. The paper has 6 relevance vectors and a noise estimate of 0.189.
+/// The test uses ten draws, and the noise estimate is that of the draw (its standard error is 0.015).
 #[test]
-fn sinc_with_noise() {
+fn fits_of_sinc_with_noise_agree_with_the_paper() {
     let mut estimates = Vec::new();
     for seed in 0..10 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
@@ -52,11 +52,10 @@ fn sinc_with_noise() {
     assert!((0.17..=0.23).contains(&mean), "noise {mean}");
 }
 
-/// Wide kernels do not trap the search (an empty start ends 60 nats lower at gamma 0.01, with an error
-/// of 0.30). At 0.03 the models of highest evidence are not those of least error: MacKay's, up to 2
-/// nats lower on some draws, have 0.056.
+/// Wide kernels do not trap the search. An empty start ends 60 nats lower at gamma 0.01, with an error of 0.30. At 0.03
+/// the models of highest evidence are not those of least error: MacKay's, up to 2 nats lower on some draws, have 0.056.
 #[test]
-fn wide_kernels() {
+fn wide_kernels_do_not_trap_the_search() {
     for (gamma, most) in [(0.01, 0.12), (0.03, 0.068), (1.0 / 9.0, 0.056)] {
         let mut errors: Vec<f64> = (0..8)
             .map(|seed| {

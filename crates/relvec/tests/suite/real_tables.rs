@@ -1,11 +1,12 @@
-//! The papers' results on real tables, which are not in the repository: `cargo xtask test tables FOLDER` runs them.
+//! Published results on real data sets, which are not in the repository: `cargo xtask test tables FOLDER` runs these
+//! tests.
 
 use ndarray::Array2;
 use relvec::*;
 
 use crate::support::{read_csv, split_target, tables};
 
-/// Trains on one file of the data folder, counts errors on another.
+/// Trains on one file of the data folder, and counts errors on another.
 fn classify(train: &str, test: &str, gamma: f64, standardise: bool) -> (usize, usize, Model) {
     let folder = tables();
     let (x, t) = split_target(&read_csv(&folder.join(train)));
@@ -30,7 +31,7 @@ fn classify(train: &str, test: &str, gamma: f64, standardise: bool) -> (usize, u
 /// Tipping 1999, table 2 and 2001, section 4: Ripley's synthetic data, width 0.5: 9.3 %, 4 kernels.
 #[test]
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
-fn ripley() {
+fn errors_on_ripleys_data_agree_with_the_paper() {
     let (errors, n, model) = classify("ripley_synth_train.csv", "ripley_synth_test.csv", 4.0, false);
     assert!(errors as f64 <= 0.097 * n as f64, "{errors} errors");
     assert!(model.relevance.len() <= 8);
@@ -39,7 +40,7 @@ fn ripley() {
 /// Tipping 1999, table 2: Pima diabetes, 65 errors of 332, 4 kernels.
 #[test]
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
-fn pima() {
+fn errors_on_pima_data_agree_with_the_paper() {
     let (errors, _, model) = classify("pima_train.csv", "pima_test.csv", 0.02, true);
     assert!(errors <= 68, "{errors} errors");
     assert!(model.relevance.len() <= 10);
@@ -48,7 +49,7 @@ fn pima() {
 /// Bishop & Tipping 2000, tables 3 and 4: errors of 1,000 and of 332 rows, kernels: Ripley's set 9.2 %, 4; Pima 65, 4.
 #[test]
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
-fn classes_of_the_paper() {
+fn errors_of_the_variational_scheme_agree_with_the_paper() {
     for (train, test, gamma, most) in
         [("ripley_synth_train.csv", "ripley_synth_test.csv", 4.0, 97), ("pima_train.csv", "pima_test.csv", 0.02, 68)]
     {

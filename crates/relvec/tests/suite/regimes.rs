@@ -1,4 +1,5 @@
-//! Every regime does the same mathematics; large dictionaries, searched by parts, keep every promise.
+//! Large data sets: working sets, landmarks, time limits and sums follow the same mathematics as one search of all
+//! candidates.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -17,7 +18,7 @@ struct Data {
 }
 
 impl Data {
-    /// Targets `f` of rows `x`, and noise of that standard deviation.
+    /// Targets are `f` of the rows `x` plus noise of the given standard deviation.
     fn new(seed: u64, x: Array2<f64>, noise: f64, f: impl Fn(&[f64]) -> f64) -> Data {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed + 1000);
         let f = x.map_axis(Axis(1), |r| f(r.as_slice().expect("rows are contiguous")));
@@ -54,14 +55,14 @@ fn uniform(seed: u64, rows: usize, features: usize, to: f64) -> Array2<f64> {
     Array2::from_shape_simple_fn((rows, features), || random.random_range(0.0..to))
 }
 
-/// Friedman's first function of 10 features, of which 5 matter; noise 1.
+/// Returns Friedman's first function of 10 features, of which 5 matter, with noise 1.
 fn friedman(seed: u64, rows: usize) -> Data {
     let f =
         |r: &[f64]| 10.0 * (std::f64::consts::PI * r[0] * r[1]).sin() + 20.0 * (r[2] - 0.5).powi(2) + 10.0 * r[3] + 5.0 * r[4];
     Data::new(seed, uniform(seed, rows, 10, 1.0), 1.0, f)
 }
 
-/// One feature, and a function so restless that the model needs some vectors per unit of length.
+/// Returns one feature, and a function that varies so much that the model needs some vectors per unit of length.
 fn wiggly(seed: u64, rows: usize, length: f64) -> Data {
     let waves = |x: f64| (1..30).map(|k| f64::sin(0.25 * k as f64 * x + (k * k) as f64)).sum::<f64>();
     Data::new(seed, uniform(seed, rows, 1, length), 0.1, |r| waves(r[0]))
@@ -71,7 +72,7 @@ fn rbf(gamma: f64) -> Kernel {
     Rbf { gamma: gamma.into() }.into()
 }
 
-/// All rows are candidates.
+/// Returns a fit in which all rows are candidates.
 fn all(gamma: f64) -> Rvm {
     Rvm { kernel: rbf(gamma), dictionary: Dictionary::Rule(DictionaryRule::All), ..Rvm::tipping2001() }
 }
@@ -90,12 +91,12 @@ fn hyper(model: &Model) -> Hyperparameters {
     }
 }
 
-/// What is known of the evidence, relative to it: columns of a wide kernel are nearly dependent, and where precisions fall to
-/// 1e-9 of what the likelihood says it is good to some thousandths of a nat, see (M23). Regimes that are compared at given
-/// precisions meet at milder ones.
+/// Relative accuracy of the evidence. Columns of a wide kernel are nearly dependent. If precisions fall to 1e-9 of the
+/// likelihood's, the evidence is accurate to some thousandths of a nat, see (M23). Comparisons at given precisions use
+/// larger ones.
 const DIGITS: f64 = 5e-6;
 
-/// The trace never falls, and its last line is the model, however the fit ended.
+/// Checks that the trace never falls and that its last entry belongs to the model, whatever ended the fit.
 #[track_caller]
 fn sound(model: &Model, report: &Report) {
     for pair in report.trace.windows(2) {
@@ -103,7 +104,7 @@ fn sound(model: &Model, report: &Report) {
     }
     let last = report.trace.last().expect("at least one iteration").log_evidence;
     let off = (model.log_evidence.unwrap() - last).abs();
-    // The best model of all parts is solved again, with other sums than those it was found with.
+    // The best model of all working sets is solved again, with other sums than during the search.
     assert!(off <= DIGITS * last.abs().max(1.0), "{:?}: {} in the trace, {}", report.status, last, model.log_evidence.unwrap());
     assert_eq!((report.status, report.iterations), (model.status, model.iterations));
     assert_eq!(report.iterations, report.trace.len());
@@ -111,7 +112,7 @@ fn sound(model: &Model, report: &Report) {
     assert_eq!(report.trace.last().map(|p| p.active), Some(active));
 }
 
-/// As `sound`; and it came to rest with nothing left to gain.
+/// Also checks that the fit has converged and that no action gains more.
 #[track_caller]
 fn at_rest(rvm: &Rvm, model: &Model, report: &Report) {
     sound(model, report);
@@ -122,7 +123,7 @@ fn at_rest(rvm: &Rvm, model: &Model, report: &Report) {
     assert!(gain <= least, "{gain} is left to gain: {}", report.certificate.reason);
 }
 
-/// As `at_rest`; and a pass over all so many candidates was made.
+/// Also checks that all `candidates` were scanned.
 #[track_caller]
 fn by_parts(rvm: &Rvm, model: &Model, report: &Report, candidates: usize) {
     at_rest(rvm, model, report);
@@ -131,7 +132,7 @@ fn by_parts(rvm: &Rvm, model: &Model, report: &Report, candidates: usize) {
     assert!(reason.contains(&format!("passes over all {candidates} candidates")), "{reason}");
 }
 
-/// Relative to the largest of `b`.
+/// Checks agreement relative to the largest value of `b`.
 #[track_caller]
 fn agree(what: &str, a: &[f64], b: &[f64]) {
     let largest = b.iter().fold(0.0f64, |l, v| l.max(v.abs()));
@@ -139,10 +140,10 @@ fn agree(what: &str, a: &[f64], b: &[f64]) {
     close(what, &a.iter().map(|v| v / largest).collect::<Vec<_>>(), &b.iter().map(|v| v / largest).collect::<Vec<_>>(), 1e-9);
 }
 
-/// The search by parts ends near one problem of all candidates (that of sums over the rows, every row a
-/// centre), and an evaluation of its model over all of them finds its evidence and nothing left to gain.
+/// The search in working sets ends near the search of all candidates, which uses sums over rows with every row as a
+/// centre. An evaluation of its model over all candidates finds the same evidence, and no action gains more.
 #[test]
-fn parts_end_within_fifteen_nats_of_the_whole() {
+fn working_sets_end_within_fifteen_nats_of_one_search() {
     let data = friedman(3, 1100);
     let rvm = all(0.25);
     let targets = Targets::real(data.t.view());
@@ -167,9 +168,10 @@ fn parts_end_within_fifteen_nats_of_the_whole() {
     }
 }
 
-/// The evidence of a few wide kernels depends on the place of each: parts end as high as one problem of all candidates.
+/// The evidence of a few wide kernels depends on the position of each. Working sets reach the evidence of one search of
+/// all candidates.
 #[test]
-fn few_kernels_of_many_rows_find_their_places() {
+fn working_sets_place_a_few_wide_kernels_well() {
     let sinc = |r: &[f64]| (r[0] - 10.0).sin() / (r[0] - 10.0);
     let data = Data::new(3, uniform(3, 2000, 1, 20.0), 0.1, sinc);
     let rvm = all(0.1);
@@ -181,13 +183,14 @@ fn few_kernels_of_many_rows_find_their_places() {
     sound(&whole, &report);
     let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
     assert!(found > expected - 5.0, "{found} of {expected}");
-    // All columns at once die down to few, however little each that leaves adds to the evidence.
+    // The backward pruning of all columns leaves few, even if each removal raises the evidence little.
     assert!(model.relevance.len() < 25 && whole.relevance.len() < 25, "{:?}, {:?}", model.relevance, whole.relevance);
 }
 
-/// The same bits for any number of threads, and again; other seeds may end elsewhere, but not far.
+/// The model has the same bits for any number of threads and on repetition. Other seeds may end in other optima, but
+/// not far away.
 #[test]
-fn parts_do_not_depend_on_threads() {
+fn working_sets_do_not_depend_on_threads() {
     let data = friedman(3, 1010);
     let fit = |threads, seed| data.fit(&Rvm { threads: Some(threads), seed, ..all(0.1) }).0;
     let one = fit(1, 0);
@@ -205,9 +208,9 @@ fn parts_do_not_depend_on_threads() {
     assert!(classes(1).to_json().unwrap() == classes(2).to_json().unwrap());
 }
 
-/// The order of rows does not matter, and a row twice is a row of weight 2, to the bit.
+/// The order of rows does not matter, and a repeated row equals a row of weight 2, to the bit.
 #[test]
-fn parts_do_not_depend_on_the_order_of_rows() {
+fn working_sets_do_not_depend_on_the_order_of_rows() {
     let data = friedman(4, 1010);
     let (one, report) = data.fit(&all(0.1));
     by_parts(&all(0.1), &one, &report, 1010);
@@ -231,9 +234,9 @@ fn parts_do_not_depend_on_the_order_of_rows() {
     assert_eq!((&weighted.alpha, &weighted.expansion), (&double.alpha, &double.expansion));
 }
 
-/// Wherever a limit or the observer ends a search by parts the best model is returned.
+/// If a limit or the observer stops a working-set search, the best model is returned.
 #[test]
-fn parts_may_end_early() {
+fn stopped_working_set_searches_return_the_best_model() {
     let data = friedman(5, 1010);
     let rvm = all(0.1);
     let (whole, report) = data.fit(&rvm);
@@ -262,19 +265,19 @@ fn parts_may_end_early() {
     }
 }
 
-/// A design matrix of many columns and few rows: a search by parts in milliseconds.
+/// Returns a design matrix of many columns and few rows, for which a working-set search takes milliseconds.
 fn wide(seed: u64) -> Data {
     Data::new(seed, uniform(seed, 40, 1010, 1.0), 0.3, |r| 3.0 * (r[0] - r[1] + r[2] * r[3]) + r[500])
 }
 
-/// Wherever the time runs out, in the last iteration before another part or round or in a pass over all
-/// candidates, the best model so far is returned.
+/// The best model so far is returned wherever the time runs out: in the last iteration before another working set, or
+/// in a candidate scan.
 #[test]
 fn time_limits_end_with_a_model() {
     let given = Rvm { basis: Basis::Given, ..Rvm::tipping2001() };
     let refresh = Rvm { dictionary: 30.into(), refresh: 3, ..all(0.1) };
     let few = friedman(6, 200);
-    // The iteration after which the first landmarks are replaced.
+    // Number of the iteration after which the first landmarks are replaced.
     let rest = few.fit(&Rvm { refresh: 0, ..refresh.clone() }).1.iterations;
     let cases = [
         (few, 0.4, refresh, vec![1, rest - 1, rest, rest + 1]),
@@ -298,15 +301,15 @@ fn time_limits_end_with_a_model() {
             assert_eq!(report.iterations, seen, "nothing is told after the end");
             assert!(report.status == Status::TimeLimit || seen < at, "{:?} after {seen} of {at}", report.status);
         }
-        // A limit that has passed before there is a model waits for the first.
+        // A time limit that passes before there is a model ends the fit at the first model.
         let (model, report) = data.fit(&Rvm { time_limit: Some(1e-9), ..rvm });
         sound(&model, &report);
         assert_eq!((report.status, report.iterations), (Status::TimeLimit, 1));
     }
 }
 
-/// Where there is no time for the sums over all rows, which come before any model, the model is that of a sample of them,
-/// whatever its basis functions are; with time enough it is that of all.
+/// If the time is too short for the sums over all rows, which precede any model, the model is that of a sample, for any
+/// basis functions. With enough time it is that of all rows.
 #[test]
 fn time_limits_leave_rows_out() {
     let data = friedman(8, 9000);
@@ -332,7 +335,7 @@ fn time_limits_leave_rows_out() {
         let errors = &model.predict_mean(data.x.view()).unwrap() - &data.t;
         let rmse = errors.mapv(|e| e * e).mean().unwrap().sqrt();
         assert!(rmse < 0.7 * spread, "case {k}: {rmse} of {spread}");
-        // Relevance vectors are rows of the whole table.
+        // Relevance vectors are rows of the whole data set.
         if let (FittedBasis::Kernel { centres, .. }, Landmarks::Kmedoids) = (&model.expansion.basis, &rvm.landmarks) {
             assert!(model.relevance.iter().any(|i| *i >= model.n_rows), "case {k}");
             assert_eq!(centres, data.x.select(Axis(0), &model.relevance), "case {k}");
@@ -343,10 +346,10 @@ fn time_limits_leave_rows_out() {
     assert_eq!(model.to_json().unwrap(), data.fit(&landmarks).0.to_json().unwrap());
 }
 
-/// A part of which much is in the model becomes larger, and in the end all candidates are searched at once; or,
-/// where the choice is ours, landmarks beside what is in the model.
+/// A saturated working set becomes larger, and in the end all candidates are searched at once. If the dictionary is
+/// automatic, landmarks are searched beside the active candidates.
 #[test]
-fn crowded_parts_grow() {
+fn saturated_working_sets_grow() {
     let auto = Dictionary::Rule(DictionaryRule::Auto);
     let start = |start| Inference::Search(Search { start, restarts: 0, ..Search::default() });
     let (short, long) = (wiggly(8, 1010, 420.0), wiggly(8, 1500, 600.0));
@@ -361,7 +364,7 @@ fn crowded_parts_grow() {
         sound(&model, &report);
         assert_eq!(report.status, Status::Converged, "{name}");
         assert!(model.relevance.len() > 240, "{name}: {} are in the model", model.relevance.len());
-        // One problem: there is no pass over candidates outside it.
+        // All candidates are in one working set, so that there is no candidate scan.
         assert!(!report.certificate.reason.contains("candidates"), "{name}: {}", report.certificate.reason);
         let rows = data.t.len();
         assert!((1000..=rows).contains(&report.candidates), "{name}: {}", report.candidates);
@@ -371,9 +374,9 @@ fn crowded_parts_grow() {
     }
 }
 
-/// Every likelihood, kernel, basis and start goes through parts.
+/// Working sets support every likelihood, kernel, basis and start.
 #[test]
-fn every_kind_goes_through_parts() {
+fn working_sets_support_every_likelihood_and_basis() {
     let data = friedman(9, 1010);
     let fixed = Gaussian { noise_variance: Some(4.0) };
     let start = |start| Inference::Search(Search { start, ..Search::default() });
@@ -415,9 +418,9 @@ fn every_kind_goes_through_parts() {
     }
 }
 
-/// Columns of a given design matrix are searched by parts as well, also where they are more than the rows.
+/// Columns of a given design matrix are searched in working sets, even if there are more columns than rows.
 #[test]
-fn wide_designs_go_through_parts() {
+fn working_sets_support_wide_design_matrices() {
     let data = wide(10);
     for rvm in [Rvm::tipping2001(), classifier(Rvm::tipping2001())] {
         let rvm = Rvm { basis: Basis::Given, ..rvm };
@@ -432,9 +435,9 @@ fn wide_designs_go_through_parts() {
     }
 }
 
-/// Rounds that replace landmarks of no use never lower the evidence.
+/// Refreshes that replace unused landmarks never lower the evidence.
 #[test]
-fn refreshed_landmarks_are_no_worse() {
+fn refreshed_landmarks_never_lower_the_evidence() {
     let data = friedman(11, 900);
     let c = Array1::from_shape_fn(900, |i| 0.5 * (i % 4) as f64);
     for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
@@ -459,7 +462,7 @@ fn refreshed_landmarks_are_no_worse() {
             assert!(after >= before - 1e-9 * before.abs(), "{before} {after}");
             assert_eq!(twice, fit(2));
             let again = rvm(2).evaluate(data.x.view(), &targets, &hyper(&twice));
-            // Replaced landmarks are not those of an evaluation: it may refuse the rows, by name.
+            // An evaluation does not have the replaced landmarks, and may reject the rows by name.
             match again {
                 Ok(again) => agree("evidence", &[again.log_evidence], &[after]),
                 Err(error) => assert!(matches!(&error, Error::Parameter { name, .. } if name == "relevance"), "{error}"),
@@ -474,9 +477,9 @@ fn refreshed_landmarks_are_no_worse() {
     );
 }
 
-/// Sums over many rows round G: a weight so free that it fits the rounding would make the noise vanish.
+/// Sums over many rows round G. A weight that could fit the rounding error would make the noise vanish.
 #[test]
-fn wide_kernels_on_many_rows_keep_their_noise() {
+fn wide_kernels_on_many_rows_estimate_the_noise() {
     let n = 30_000;
     let data = Data::new(12, uniform(12, n, 5, 1.0), 0.1, |r| (3.0 * r[0]).sin() + r[1] * r[2] + 0.5 * r[3]);
     let rvm = Rvm { dictionary: 60.into(), ..all(0.03) };
@@ -484,15 +487,15 @@ fn wide_kernels_on_many_rows_keep_their_noise() {
     sound(&model, &report);
     let noise = model.noise_std().unwrap();
     assert!((0.095..0.11).contains(&noise), "{noise}");
-    // Of the true function and noise, no weight to pay for: what no model can have but by chance.
+    // Evidence of the true function and noise without any weights, which a model exceeds only by chance.
     let bound = -0.5 * n as f64 * (2.0 * std::f64::consts::PI * std::f64::consts::E * 0.01).ln();
     assert!(model.log_evidence.unwrap() < bound + 3.0 * (0.5 * n as f64).sqrt(), "{} {bound}", model.log_evidence.unwrap());
     assert!(!report.adjustments.noise_capped);
 }
 
-/// A constant target needs no parts; nor do rows that are all the same.
+/// A constant target and rows that are all equal need no working sets.
 #[test]
-fn nothing_to_learn() {
+fn constant_targets_and_equal_rows_need_no_working_sets() {
     let x = uniform(13, 1300, 2, 1.0);
     let t = Array1::from_elem(1300, 7.0);
     let (model, report) = all(1.0).fit(x.view(), &Targets::real(t.view())).unwrap();
@@ -508,15 +511,15 @@ fn nothing_to_learn() {
     assert!(model.relevance.len() < 10, "{} vectors for noise", model.relevance.len());
 }
 
-/// Of a model of more than 400 basis functions the search ends when rounds no longer pay; the evidence has never
-/// fallen, and what single actions still promise is little for that many rows.
+/// With more than 400 basis functions, the search ends when further iterations gain too little. The evidence never
+/// falls, and the remaining gains of single actions are small for that many rows.
 #[test]
-fn large_models_end_when_rounds_no_longer_pay() {
+fn large_models_end_when_iterations_gain_too_little() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(41);
     let bumps: Vec<(f64, f64)> = (0..600).map(|_| (random.random_range(0.0..200.0), random.random_range(-2.0..2.0))).collect();
     let f = |r: &[f64]| bumps.iter().map(|(z, w)| w * (-4.0 * (r[0] - z) * (r[0] - z)).exp()).sum();
     let data = Data::new(42, uniform(43, 1500, 1, 200.0), 0.02, f);
-    // Some action always gains more than this.
+    // Some action always gains more than this tolerance.
     let inference = Search { tolerance: 1e-9, ..Search::default() }.into();
     let rvm =
         Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), inference, dictionary: Dictionary::Size(900), ..Rvm::tipping2001() };
@@ -530,11 +533,11 @@ fn large_models_end_when_rounds_no_longer_pay() {
     assert!(off < 0.05, "{off}");
 }
 
-/// A fit whose candidates are the rows, and one with these rows as given landmarks, end at one model.
+/// A fit whose candidates are the rows, and one with these rows as given landmarks, end at the same model.
 #[test]
-fn given_landmarks_at_all_rows_are_the_rows() {
+fn given_landmarks_at_all_rows_equal_the_rows() {
     let mut x = uniform(5, 2400, 1, 20.0);
-    // Landmarks are candidates in their own order, rows in ascending order.
+    // Landmarks are candidates in their own order, and rows are in ascending order.
     x.as_slice_mut().expect("contiguous").sort_by(f64::total_cmp);
     let data = Data::new(5, x, 0.1, |r| (r[0] - 10.0).sin() / (r[0] - 10.0));
     for likelihood in [Gaussian::default().into(), Bernoulli::default().into()] {
@@ -549,10 +552,10 @@ fn given_landmarks_at_all_rows_are_the_rows() {
     }
 }
 
-/// Of many rows a sample is the first to say which landmarks are of no use to tell classes apart: no result depends on
-/// threads or on the order of rows, all rows have the last word, and from no landmark at all the search gets no further.
+/// With many rows, a sample determines first which landmarks are useless for the classes. The result does not depend on
+/// threads or on the order of rows, the last search uses all rows, and the empty start ends no higher.
 #[test]
-fn classes_of_many_rows() {
+fn classifier_of_many_rows_starts_from_a_sample() {
     let n = 52_000;
     let wave = |r: &[f64]| (2.0 * r[0]).sin() + r[1].cos();
     let data = Data::new(6, uniform(6, n, 2, 4.0), 0.7, wave);

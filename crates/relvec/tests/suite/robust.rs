@@ -1,4 +1,4 @@
-//! Student-t noise: outliers do not bend the function, and the bound never falls.
+//! Student-t noise: outliers do not affect the function, and the lower bound never falls.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
@@ -17,7 +17,7 @@ struct Data {
     out: Vec<usize>,
 }
 
-/// Gaussian noise of 0.1, and a share of rows anywhere, mostly above.
+/// Returns targets with Gaussian noise of 0.1, and a share of outliers, mostly above.
 fn spoilt(seed: u64, rows: usize, share: f64) -> Data {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
@@ -35,7 +35,7 @@ fn spoilt(seed: u64, rows: usize, share: f64) -> Data {
     Data { x, t, out }
 }
 
-/// Student-t noise of 3 degrees of freedom and a scale of 0.2.
+/// Returns targets with Student-t noise of 3 degrees of freedom and a scale of 0.2.
 fn heavy(seed: u64, rows: usize) -> Data {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
@@ -73,10 +73,10 @@ fn never_falls(model: &Model, report: &Report) {
     assert_eq!(report.iterations, report.trace.len());
 }
 
-/// With 10 to 20 % of gross outliers the function is found, where Gaussian noise does not find it; the outliers are
-/// told from the other rows.
+/// With 10 to 20 % of gross outliers the function is found, which Gaussian noise does not achieve. Row weights
+/// distinguish the outliers from the other rows.
 #[test]
-fn outliers_do_not_bend_the_function() {
+fn outliers_do_not_affect_the_function() {
     for (seed, share) in [(1, 0.1), (2, 0.15), (3, 0.2)] {
         let d = spoilt(seed, 200, share);
         for inference in ["search", "mackay", "em"] {
@@ -111,7 +111,7 @@ fn degrees_and_scale_are_recovered() {
     assert!(error(&model, &d) < error(&plain, &d));
     let prediction = model.predict(d.x.view()).unwrap();
     assert_eq!(prediction.noise_degrees, Some(degrees));
-    // The variance is that of Student's distribution; the scale is smaller.
+    // The variance is that of Student's distribution, and the scale is smaller.
     let expected = prediction.model_variance[0] + prediction.noise_variance * degrees / (degrees - 2.0);
     assert!((prediction.deviation()[0].powi(2) - expected).abs() < 1e-12 * expected);
     let wide = student(Some(1.5));
@@ -120,15 +120,15 @@ fn degrees_and_scale_are_recovered() {
 
 /// With many degrees of freedom the noise is Gaussian.
 #[test]
-fn many_degrees_are_gaussian_noise() {
+fn many_degrees_of_freedom_equal_gaussian_noise() {
     let d = spoilt(5, 120, 0.0);
     let (one, _) = fit(&student(Some(1e9)), &d);
     let (other, _) = fit(&gaussian(), &d);
     let (found, expected) = (one.log_evidence.unwrap(), other.log_evidence.unwrap());
-    // Its rounds make more restarts, and may end a little higher.
+    // The EM iterations make more noise restarts, and may end slightly higher.
     assert!((found - expected).abs() < 0.2, "{found} {expected}");
     close("mean", &one.predict_mean(d.x.view()).unwrap().to_vec(), &other.predict_mean(d.x.view()).unwrap().to_vec(), 0.03);
-    // To the last of all numbers, in the evidence and in densities.
+    // Evidence and densities are accurate up to the largest degrees of freedom.
     for degrees in [1e7, 1e13, 1e16, 1e300] {
         let (model, _) = fit(&student(Some(degrees)), &d);
         assert!((model.log_evidence.unwrap() - expected).abs() < 0.2, "{degrees}: {:?}", model.log_evidence);
@@ -137,22 +137,22 @@ fn many_degrees_are_gaussian_noise() {
         let heavy = Prediction { noise_degrees: Some(degrees), ..prediction }.log_density(d.t.view()).to_vec();
         close("density", &heavy, &normal, 1e-4);
     }
-    // And learnt they are many.
+    // Learned degrees of freedom are large.
     let (learnt, _) = fit(&student(None), &d);
     assert!(learnt.noise_degrees().unwrap() > 10.0, "{:?}", learnt.noise_degrees());
 }
 
-/// The bound at given precisions is below the log evidence, which a sum over the weight of the bias gives, and near it;
-/// the best degrees are those of the highest bound.
+/// The bound at given precisions is below the log evidence, which a sum over the weight of the bias gives, and near it.
+/// The best degrees of freedom are those of the highest bound.
 #[test]
-fn the_bound_is_a_bound() {
+fn bound_is_below_the_log_evidence_and_near_it() {
     let d = heavy(6, 40);
     let at = Hyperparameters { intercept_alpha: Some(0.1), noise_variance: Some(0.5), ..Hyperparameters::default() };
     let bound =
         |degrees: Option<f64>| student(degrees).evaluate(d.x.view(), &Targets::real(d.t.view()), &at).unwrap().log_evidence;
     let degrees: f64 = 3.0;
     let log_gamma = |x: f64| {
-        // Stirling's series far out, and back by the recursion.
+        // Stirling's series for large arguments, and the recursion for small ones.
         let (mut y, mut shift) = (x, 0.0);
         while y < 20.0 {
             shift += y.ln();
@@ -206,9 +206,9 @@ fn gradients_equal_finite_differences() {
     }
 }
 
-/// A weight is the row as often; order and units do not matter.
+/// A weight equals a repeated row, and order and units do not matter.
 #[test]
-fn weights_order_and_units() {
+fn weights_equal_repeated_rows_and_units_do_not_matter() {
     let d = spoilt(8, 100, 0.1);
     let rvm = student(Some(4.0));
     let (plain, report) = fit(&rvm, &d);
@@ -229,9 +229,9 @@ fn weights_order_and_units() {
     assert!((scaled.noise_std().unwrap() / plain.noise_std().unwrap() / 1e6 - 1.0).abs() < 1e-5);
 }
 
-/// The noise held; a dictionary in parts; a kernel to be learnt; a design matrix; no bias.
+/// Student-t noise works with fixed noise, working sets, a learned kernel, a design matrix, and without a bias.
 #[test]
-fn other_ways() {
+fn student_t_noise_works_with_other_settings() {
     let d = spoilt(9, 150, 0.1);
     let held = Rvm { likelihood: StudentT { noise_degrees: None, noise_variance: Some(0.01) }.into(), ..student(None) };
     let (model, report) = fit(&held, &d);
@@ -256,9 +256,9 @@ fn other_ways() {
     assert!(error(&model, &big) < 0.04, "{}", error(&model, &big));
 }
 
-/// Limits end it with a model; so does the observer.
+/// Limits and the observer end the fit with a model.
 #[test]
-fn limits() {
+fn limits_and_observer_end_student_t_fits() {
     let d = spoilt(11, 150, 0.1);
     let (model, report) = fit(&Rvm { max_iterations: 7, ..student(None) }, &d);
     assert_eq!((report.status, report.trace.len()), (Status::IterationLimit, 7));
@@ -278,13 +278,13 @@ fn limits() {
 }
 
 #[test]
-fn odd_targets() {
+fn constant_and_nearly_constant_targets_are_fitted() {
     let d = spoilt(12, 40, 0.0);
     let constant = Data { x: d.x.clone(), t: Array1::from_elem(40, 3.0), out: vec![] };
     let (model, report) = fit(&student(None), &constant);
     assert!(report.adjustments.constant_target);
     assert!(model.predict_mean(d.x.view()).unwrap().iter().all(|m| (m - 3.0).abs() < 1e-6));
-    // All but three the same: the scale falls to its bound, and all stays finite.
+    // If all but three targets are equal, the scale falls to its lower limit, and all numbers are finite.
     let mut t = constant.t;
     t.slice_mut(s![..3]).assign(&Array1::from(vec![9.0, -4.0, 30.0]));
     let (model, report) = fit(&student(None), &Data { x: d.x.clone(), t, out: vec![] });
@@ -294,7 +294,7 @@ fn odd_targets() {
 }
 
 #[test]
-fn what_is_refused() {
+fn student_t_noise_rejects_unsupported_settings() {
     let d = spoilt(13, 30, 0.1);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for (name, likelihood) in [
@@ -322,7 +322,7 @@ fn what_is_refused() {
     assert!(student(None).fit(d.x.view(), &Targets::classes(&labels, 2)).is_err());
 }
 
-/// The model of an evaluation predicts with Student's tails, as the fitted one does.
+/// The model of an evaluation predicts with the tails of Student's distribution, like the fitted model.
 #[test]
 fn an_evaluated_model_has_the_degrees_of_the_fit() {
     let d = heavy(1, 60);

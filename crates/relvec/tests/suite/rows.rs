@@ -1,4 +1,4 @@
-//! Rows that are not held: the same models, however the rows are parted and their answers merged.
+//! Fits to rows that are not in memory: the models do not depend on the partition of the rows or the order of merging.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use relvec::{
     silent,
 };
 
-/// Rows with one real target, two of them, or classes.
+/// Rows with one real target, two real targets, or classes.
 struct All {
     x: Array2<f64>,
     t: Array2<f64>,
@@ -43,7 +43,7 @@ impl All {
         self.noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.slice(s![rows])))
     }
 
-    /// Parts that end before these rows and at the last one.
+    /// Returns the parts that end before the given rows, and the part of the remaining rows.
     fn parts(&self, ends: &[usize]) -> Vec<(ArrayView2<'_, f64>, Targets<'_>)> {
         let (starts, n) = (std::iter::once(&0).chain(ends), self.x.nrows());
         let ends = ends.iter().chain([&n]);
@@ -54,7 +54,7 @@ impl All {
         RowPlan { classes: (self.classes > 0).then_some(self.classes), sample, ..RowPlan::default() }
     }
 
-    /// Few centres, and a kernel that learns its width.
+    /// Returns a fit with few centres and a kernel whose width is learned.
     fn learning(&self) -> Rvm {
         match self.classes {
             0 => Rvm { dictionary: 60.into(), ..Rvm::default() },
@@ -62,7 +62,7 @@ impl All {
         }
     }
 
-    /// The width given, which saves time.
+    /// Returns a fit with a given width, which saves time.
     fn rvm(&self) -> Rvm {
         Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..self.learning() }
     }
@@ -110,7 +110,8 @@ fn close(a: &Model, b: &Model) {
     assert_eq!((&a.relevance, a.n_rows), (&b.relevance, b.n_rows));
 }
 
-/// Real targets, two outputs with weights (0 among them), known noise, two and three classes, equal rows in several parts.
+/// Returns data sets with real targets, two outputs with weights (0 among them), known noise, two and three classes,
+/// and equal rows in several parts.
 fn tables() -> Vec<All> {
     let n = 3000;
     let weights = Array1::from_shape_fn(n, |i| if i % 50 == 7 { 0.0 } else { 1.0 + (i % 3) as f64 });
@@ -134,12 +135,12 @@ fn tables() -> Vec<All> {
     ]
 }
 
-/// Whatever the order of merging, the same parts give the same bits; other parts give the same model up to rounding, empty ones and single
-/// rows among them; blocks are one part.
+/// For any order of merging, the same parts give the same bits. Other parts, including empty ones and single rows, give
+/// the same model up to rounding. Blocks are one part.
 #[test]
-fn models_do_not_depend_on_parts() {
+fn models_do_not_depend_on_the_partition() {
     for (number, all) in tables().iter().enumerate() {
-        // Of regression and of classes one table learns the kernel.
+        // One data set of regression and one of classes learns the kernel.
         let rvm = if [0, 3].contains(&number) { all.learning() } else { all.rvm() };
         let plan = all.plan(1200);
         let fit = |source: &dyn RowSource| rvm.fit_rows(source, &plan).unwrap().0;
@@ -154,9 +155,9 @@ fn models_do_not_depend_on_parts() {
     }
 }
 
-/// At the same centres a fit to parts is that to all rows of one array: sums are the same, and so is all that follows.
+/// At the same centres, a fit to parts equals that to all rows of one array, because the sums are equal.
 #[test]
-fn parts_give_the_fit_of_one_machine() {
+fn parts_give_the_fit_to_one_array() {
     for all in tables() {
         let rvm = all.rvm();
         let (one, _) = rvm.fit_rows(&all.parts(&[]), &all.plan(1200)).unwrap();
@@ -184,14 +185,14 @@ fn precisions_come_from_statistics_of_all_parts() {
     let own = Rvm { kernel: model.kernel().unwrap().clone(), ..rvm.clone() };
     let (expected, _) = own.fit_statistics(&statistics).unwrap();
     let (found, expected) = (model.log_evidence.unwrap(), expected.log_evidence.unwrap());
-    // The sums agree to rounding; searches from them end within their tolerance.
+    // The sums agree up to rounding, and searches from them end within their tolerance.
     let gram = statistics.gram();
     let near = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().all(|(j, v)| (v - gram[[i, j]]).abs() < 1e-12 * v.abs());
     assert!(kept.gram.iter().enumerate().all(near));
     assert!((found - expected).abs() < 1e-3, "{found} instead of {expected}");
     let FittedBasis::Kernel { centres, .. } = &model.expansion.basis else { panic!("{:?}", model.expansion.basis) };
     assert_eq!(*centres, all.x.select(Axis(0), &model.relevance));
-    // The same bits in any order of merging, and standardised features.
+    // Any order of merging gives the same bits, also with standardised features.
     let again = rvm.fit_rows(&shuffled(all.parts(&[500, 500, 2000]), 5), &all.plan(900)).unwrap().0;
     assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
     let plan = RowPlan { standardize: true, ..all.plan(900) };
@@ -203,7 +204,7 @@ fn precisions_come_from_statistics_of_all_parts() {
     assert!(left < 0.1, "{left}");
 }
 
-/// If the sample holds all rows, they are fitted in memory, whatever the parameters.
+/// If the sample contains all rows, they are fitted in memory, for any settings.
 #[test]
 fn few_rows_are_fitted_in_memory() {
     for classes in [0, 3] {
@@ -218,10 +219,10 @@ fn few_rows_are_fitted_in_memory() {
 }
 
 #[test]
-fn passes_are_few() {
+fn fits_in_parts_take_few_passes() {
     for (all, most) in [(rows(4000, 0), 4), (rows(4000, 2), 10), (rows(4000, 5), 10)] {
         let source = shuffled(all.parts(&[1000, 2000]), 0);
-        // The sample alone tells the kernel, without a pass.
+        // The kernel is learned from the sample alone, without a data pass.
         let rvm = if all.classes == 0 { all.learning() } else { all.rvm() };
         rvm.fit_rows(&source, &all.plan(3500)).unwrap();
         let passes = source.passes.load(Ordering::Relaxed);
@@ -229,8 +230,8 @@ fn passes_are_few() {
     }
 }
 
-/// A function of fine structure, of which 50 given centres leave much: amplitude and noise are those of all rows, in memory and in parts,
-/// whatever rows they are measured on first.
+/// The function has fine structure, of which 50 given centres leave a large residual. Amplitude and noise are those of
+/// all rows, in memory and in parts, whatever rows they are measured on first.
 #[test]
 fn regression_in_parts_predicts_as_in_memory() {
     let mut all = rows(9000, 0);
@@ -259,7 +260,7 @@ fn regression_in_parts_predicts_as_in_memory() {
     }
 }
 
-/// Classes in blocks have the prior of a process, and the probabilities of a fit in memory.
+/// Classes in blocks have a process prior, and the probabilities of a fit in memory.
 #[test]
 fn classes_in_blocks_predict_as_in_memory() {
     let (all, new) = (rows(6000, 3), rows(9000, 3));
@@ -272,7 +273,7 @@ fn classes_in_blocks_predict_as_in_memory() {
     let (found, report) = rvm.fit_rows(&all.parts(&[2000]), &all.plan(5000)).unwrap();
     assert!(report.process.unwrap().reached && found.labels.is_some());
     assert!((loss(&found) - loss(&expected)).abs() < 0.005, "{} and {}", loss(&found), loss(&expected));
-    // The sample is all rows of the blocks.
+    // The sample contains all rows of the blocks.
     let rvm = Rvm { kernel: expected.kernel().unwrap().clone(), ..rvm };
     let (known, _) = rvm.fit(all.x.view(), &all.targets(0..6000)).unwrap();
     let (blocks, _) = rvm.fit_blocks(&all).unwrap();
@@ -283,12 +284,12 @@ fn classes_in_blocks_predict_as_in_memory() {
     assert_eq!(with_sample.n_rows, 6000);
 }
 
-/// A class of which the sample would have no row has some all the same, and its share of the probability.
+/// A class that a random sample would miss has rows in the sample, and its share of the probability.
 #[test]
 fn rare_classes_are_in_the_sample() {
     let mut all = rows(4000, 3);
     all.labels.iter_mut().for_each(|label| *label = (*label).min(1));
-    // Four rows in a corner of their own, in one part.
+    // Four rows in a separate corner, in one part.
     for i in 0..4 {
         all.labels[1000 + i] = 2;
         all.x.row_mut(1000 + i).assign(&(Array1::from_elem(2, 6.0 + 0.01 * i as f64)));
@@ -296,7 +297,7 @@ fn rare_classes_are_in_the_sample() {
     let (model, _) = all.learning().fit_rows(&all.parts(&[1000, 1004, 2000]), &all.plan(300)).unwrap();
     let corner = Array2::from_elem((1, 2), 6.0);
     let p = model.predict_probability(corner.view(), Moderation::default()).unwrap();
-    // A hundred times as probable as elsewhere.
+    // The class is a hundred times as probable as elsewhere.
     assert!(p[[0, 2]] > 0.1, "{p}");
     assert!((model.class_frequencies[2] - 0.001).abs() < 1e-12);
 }
@@ -321,7 +322,7 @@ fn features_are_standardised_by_all_rows() {
 }
 
 #[test]
-fn bytes_that_are_damaged_or_foreign_are_refused() {
+fn damaged_and_foreign_bytes_are_rejected() {
     struct Keep(std::sync::Mutex<Vec<(Query, Answer)>>, All);
     impl RowSource for Keep {
         fn map_reduce(&self, query: &Query) -> Result<Answer> {
@@ -358,7 +359,7 @@ fn bytes_that_are_damaged_or_foreign_are_refused() {
         let error = Answer::from_bytes(&[&version, &a[16..]].concat()).unwrap_err().to_string();
         assert!(error.contains("another version"), "{error}");
     }
-    // Answers to different queries.
+    // Answers to different queries cannot be merged.
     let error = kept[0].1.clone().merge(kept[1].1.clone()).unwrap_err().to_string();
     assert!(error.contains("different queries"), "{error}");
     let survey = Survey::new(5, 0).to_bytes();
@@ -401,7 +402,7 @@ fn errors_name_parts_and_rows() {
     let mut whole = rows(900, 0);
     whole.t.mapv_inplace(|t| t.abs().round());
     fails(&whole, &counts, &plan, "likelihood = poisson");
-    // Parts of different widths.
+    // Parts of different widths are rejected.
     let (left, wide) = (rows(300, 0), Array2::zeros((300, 3)));
     let parts = vec![(left.x.view(), left.targets(0..300)), (wide.view(), left.targets(0..300))];
     let error = rvm.fit_rows(&parts, &plan).unwrap_err().to_string();
@@ -412,7 +413,7 @@ fn errors_name_parts_and_rows() {
 
 /// Rows of the second pass differ from those of the first.
 #[test]
-fn rows_that_change_between_passes_are_found() {
+fn rows_that_change_between_passes_are_rejected() {
     struct Changing(All, All, AtomicUsize, &'static [usize]);
     impl RowSource for Changing {
         fn map_reduce(&self, query: &Query) -> Result<Answer> {
@@ -439,7 +440,7 @@ fn rows_that_change_between_passes_are_found() {
     fails(rows(1199, 0), &[400, 800], "partition 2 changed between passes: it has 399 rows, and there were 400");
     fails(rows(1200, 0), &[400], "partition 2 is missing: 2 of 3 partitions have answered");
     fails(rows(1200, 0), &[400, 800, 1000], "there are 4 partitions; there were 3");
-    // In blocks, too.
+    // Blocks are checked as well.
     struct Twice(AtomicUsize);
     impl Blocks for Twice {
         fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
@@ -453,7 +454,7 @@ fn rows_that_change_between_passes_are_found() {
 }
 
 #[test]
-fn a_survey_is_the_same_however_rows_are_parted() {
+fn surveys_do_not_depend_on_the_partition() {
     let all = rows(2000, 0);
     let mut whole = Survey::new(100, 4);
     whole.update(all.x.view(), None).unwrap();
@@ -476,7 +477,7 @@ fn a_survey_is_the_same_however_rows_are_parted() {
     assert_eq!(whole.n_rows(), 2000);
 }
 
-/// Rows that a survey has drawn come with their numbers, targets and noise; equal rows with the weights of all together.
+/// Sampled rows have their numbers, targets and noise, and equal rows have the total weight of all of them.
 #[test]
 fn sampled_rows_have_their_targets() {
     let n = 600;

@@ -1,4 +1,4 @@
-//! Kernels learnt from the data: what the evidence finds, what it leaves alone, and what is refused.
+//! Learned kernels: what the evidence finds, what it does not change, and what is rejected.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ struct Data {
     truth: Array1<f64>,
 }
 
-/// The first two of `features` matter, the second at half the width of the first.
+/// Returns data in which the first two of `features` matter, the second at half the width of the first.
 fn two_matter(seed: u64, rows: usize, features: usize) -> Data {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_fn((rows, features), |_| random.random_range(-2.0..2.0));
@@ -40,14 +40,14 @@ impl Data {
         rvm.fit(self.x.view(), &targets).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
     }
 
-    /// Root mean square errors, of the targets and of the function behind them.
+    /// Returns the root mean square errors of the targets and of the function behind them.
     fn errors(&self, model: &Model) -> (f64, f64) {
         let mean = model.predict(self.x.view()).unwrap().mean;
         let root = |truth: &Array1<f64>| (&mean - truth).mapv(|e| e * e).mean().unwrap().sqrt();
         (root(&self.t), root(&self.truth))
     }
 
-    /// Mean negative log probability of the labels.
+    /// Returns the mean negative log probability of the labels.
     fn log_loss(&self, model: &Model) -> f64 {
         let p = model.predict_probability(self.x.view(), Moderation::Posterior).unwrap();
         self.labels.iter().enumerate().map(|(n, k)| -p[[n, *k]].ln()).sum::<f64>() / self.labels.len() as f64
@@ -76,7 +76,7 @@ fn trial(report: &Report) -> &KernelTrial {
 }
 
 #[test]
-fn features_of_no_use_are_found_out() {
+fn useless_features_are_found_in_regression() {
     let test = two_matter(2, 2000, 10);
     for seed in [1, 21, 22] {
         let data = two_matter(seed, 250, 10);
@@ -87,9 +87,9 @@ fn features_of_no_use_are_found_out() {
         let (oracle, _) = data.only(&[0, 1]).fit(&rvm(rbf(GammaRule::EvidenceArd)));
         let (all, two) = (test.errors(&model), test.only(&[0, 1]).errors(&oracle));
         assert!(all.0 < 1.05 * two.0, "{seed}: {all:?}, with the two that matter alone {two:?}");
-        // From the function itself: the noise of the targets might hide a difference.
+        // Errors are measured against the function itself, because the noise of the targets might hide a difference.
         assert!(all.1 < 1.35 * two.1, "{seed}: {all:?}, with the two that matter alone {two:?}");
-        // The process has all of the rows, and noise of the right size.
+        // The process uses all rows, and its noise variance is correct.
         let process = trial(&report).process.clone();
         assert!(process.rows == 250 && process.gain > 20.0, "{seed}: {process:?}");
         // Noise of 0.2 has a variance of 0.04.
@@ -98,7 +98,7 @@ fn features_of_no_use_are_found_out() {
 }
 
 #[test]
-fn features_of_no_use_are_found_out_for_classes() {
+fn useless_features_are_found_in_classification() {
     let (data, test) = (two_matter(3, 300, 10), two_matter(4, 2000, 10));
     let classes = |kernel| Rvm { likelihood: Bernoulli::default().into(), ..rvm(kernel) };
     let (model, report) = data.fit(&classes(rbf(GammaRule::EvidenceArd)));
@@ -110,10 +110,10 @@ fn features_of_no_use_are_found_out_for_classes() {
     assert!(trial(&report).process.gain > 20.0);
 }
 
-/// Friedman (1991): 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4, noise of variance 1, five more features.
-/// Tipping (2001) has a mean squared error of 2.80 from 240 rows and one width.
+/// Friedman (1991): 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4, noise of variance 1, and five more features.
+/// Tipping (2001) has a mean squared error of 2.80 with 240 rows and one width.
 #[test]
-fn friedman_is_learnt_from_few_rows() {
+fn friedman_function_is_learned_from_few_rows() {
     let draw = |seed: u64, rows: usize| {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
         let x = Array2::from_shape_fn((rows, 10), |_| random.random_range(0.0..1.0));
@@ -134,9 +134,10 @@ fn friedman_is_learnt_from_few_rows() {
     assert!(errors.iter().all(|e| *e < 0.6), "{errors:?}");
 }
 
-/// Of large tables the kernel is learnt from more rows than a dense process takes, under either prior and for any likelihood.
+/// With many rows the kernel is learned from more rows than a dense process takes, under either prior and for any
+/// likelihood.
 #[test]
-fn many_rows_are_learnt_from_by_a_sparse_process() {
+fn kernel_of_many_rows_is_learned_by_a_sparse_process() {
     let data = two_matter(14, 3200, 4);
     let settings = |likelihood: Likelihood| Rvm {
         likelihood,
@@ -150,7 +151,7 @@ fn many_rows_are_learnt_from_by_a_sparse_process() {
         assert_eq!((search.rows, search.more_rows, search.more_centres), (1000, 3200, 500));
         let gamma = gammas(&model);
         assert!(largest(&gamma[2..]) < 0.1 * gamma[0].min(gamma[1]), "{gamma:?}");
-        // Twice the frequency, so a quarter of the squared length.
+        // Twice the frequency means a quarter of the squared length.
         assert!(gamma[1] > 2.0 * gamma[0], "{gamma:?}");
         if matches!(likelihood, Likelihood::Gaussian(_)) {
             let learned = settings(likelihood).learn_kernel(data.x.view(), &Targets::real(data.t.view())).unwrap();
@@ -160,7 +161,7 @@ fn many_rows_are_learnt_from_by_a_sparse_process() {
 }
 
 #[test]
-fn every_kernel_with_parameters_is_learnt() {
+fn every_kernel_with_parameters_is_learned() {
     let data = two_matter(5, 60, 3);
     for name in Kernel::NAMES {
         let plain = Kernel::from_name(name).unwrap();
@@ -180,13 +181,13 @@ fn every_kernel_with_parameters_is_learnt() {
                 let (model, report) = data.fit(&Rvm { likelihood: likelihood.clone(), ..rvm(kernel) });
                 let trial = trial(&report);
                 let names: Vec<&str> = trial.parameters.iter().map(|(name, _)| name.as_str()).collect();
-                // One width is one in units of each feature's spread.
+                // A single width is in units of each feature's spread.
                 assert_eq!(names[0], "gamma[0]");
                 assert!(trial.parameters.iter().all(|(_, v)| v.is_finite() && *v > 0.0), "{trial:?}");
                 assert!(model.log_evidence.is_some_and(f64::is_finite));
                 assert!(trial.evaluations > 5 && trial.evaluations < 250, "{trial:?}");
                 let own = trial.process.log_posterior;
-                // More is to be chosen from than with one width; of classes left-out rows choose.
+                // There are more kernels to choose from than with one width. For classes, held-out rows choose.
                 let classes = likelihood.is_for_classes();
                 assert!(classes || rule == "evidence-one" || own >= reached - 1e-6, "{name} {rule}: {own} after {reached}");
                 reached = own;
@@ -218,14 +219,14 @@ fn the_kernel_of_highest_evidence_is_chosen() {
     assert_eq!(model.kernel(), Some(&poly(2)));
     let reached = |trial: &KernelTrial| trial.process.log_posterior;
     assert!(search.tried.iter().all(|tried| reached(tried) <= reached(&search.tried[1])));
-    // One of one is that one, and says what it reached.
+    // A single kernel is not compared, and its evidence is reported.
     let (alone, report) = fit(vec![poly(2)]);
     assert_eq!(alone, model);
     assert_eq!(report.kernel_search.unwrap().tried.len(), 1);
 }
 
 #[test]
-fn constant_and_repeated_features() {
+fn constant_features_have_no_effect_and_equal_ones_share_it() {
     let data = two_matter(6, 120, 3);
     let mut x = Array2::zeros((120, 6));
     x.slice_mut(s![.., ..3]).assign(&data.x);
@@ -250,7 +251,7 @@ fn constant_and_repeated_features() {
         if name == "poly" {
             continue;
         }
-        // A constant has no effect, near where it was; the twins share what one had.
+        // A constant feature has almost no effect, and equal features share the effect of one.
         assert!(gamma[3] < 1e-6 * gamma[0] && gamma[5] < 1e-6 * gamma[0], "{name}: {gamma:?}");
         let (once, _) = data.fit(&rvm(kernel(3)));
         if name == "rbf" {
@@ -261,7 +262,7 @@ fn constant_and_repeated_features() {
 }
 
 #[test]
-fn units_and_order_do_not_count() {
+fn units_and_order_do_not_matter() {
     let data = two_matter(7, 120, 3);
     let fit = |x: &Array2<f64>, t: &Array1<f64>, threads| {
         let rvm = Rvm { threads, ..rvm(rbf(GammaRule::EvidenceArd)) };
@@ -280,7 +281,7 @@ fn units_and_order_do_not_count() {
 }
 
 #[test]
-fn weights_are_rows() {
+fn weights_equal_repeated_rows() {
     let data = two_matter(8, 60, 2);
     let weights = Array1::from_shape_fn(60, |i| (i % 3) as f64);
     let rows: Vec<usize> = (0..60).flat_map(|i| vec![i; i % 3]).collect();
@@ -294,7 +295,7 @@ fn weights_are_rows() {
 }
 
 #[test]
-fn few_rows_and_constant_targets_are_no_trouble() {
+fn few_rows_and_constant_targets_are_fitted() {
     for rows in [2, 3, 7] {
         let data = two_matter(9, rows, 3);
         for rule in [GammaRule::Evidence, GammaRule::EvidenceArd] {
@@ -306,18 +307,18 @@ fn few_rows_and_constant_targets_are_no_trouble() {
             assert!((model.predict(data.x.view()).unwrap().mean[0] - 3.0).abs() < 1e-9);
         }
     }
-    // All features the same on every row: nothing to learn from.
+    // All features are equal on every row, so that nothing can be learned.
     let same = Data { x: Array2::from_elem((20, 2), 5.0), ..two_matter(9, 20, 2) };
     let (model, _) = same.fit(&rvm(rbf(GammaRule::EvidenceArd)));
     assert!(gammas(&model).iter().all(|g| g.is_finite() && *g > 0.0));
 }
 
 #[test]
-fn limits_and_interrupts_hold() {
+fn limits_and_interrupts_end_the_learning() {
     let data = two_matter(10, 1500, 6);
     let targets = Targets::real(data.t.view());
     let ard = rvm(rbf(GammaRule::EvidenceArd));
-    // No time: what there is, at once, and it says so.
+    // Without time the fit ends at once with the initial kernel, and reports it.
     let (model, report) = data.fit(&Rvm { time_limit: Some(1e-3), ..ard.clone() });
     assert_eq!(report.status, Status::TimeLimit);
     assert!(model.log_evidence.unwrap().is_finite() && trial(&report).evaluations < 10, "{report:?}");
@@ -325,7 +326,7 @@ fn limits_and_interrupts_hold() {
     interrupt.raise();
     let error = ard.fit_with(data.x.view(), &targets, &mut |_| ControlFlow::Continue(()), &interrupt);
     assert_eq!(error.unwrap_err(), Error::Interrupted);
-    // Little memory: fewer rows; hardly any: an error that says for what.
+    // With little memory fewer rows are used. With almost none, the error names what needs it.
     let small = Rvm { memory_limit: Some(8 << 20), dictionary: Dictionary::Size(50), ..ard.clone() };
     let (model, report) = data.fit(&small);
     let search = report.kernel_search.unwrap();
@@ -335,7 +336,7 @@ fn limits_and_interrupts_hold() {
 }
 
 #[test]
-fn only_rows_can_teach() {
+fn kernels_are_learned_from_rows_only() {
     let kernel = rbf(GammaRule::Evidence);
     let error = Statistics::new(&kernel, Array2::zeros((2, 1)).view()).unwrap_err();
     assert!(error.to_string().contains("evidence"), "{error}");
@@ -347,20 +348,20 @@ fn only_rows_can_teach() {
     let text: Kernel = serde_json::from_str(r#"{"rbf": {"gamma": "evidence-ard"}}"#).unwrap();
     assert_eq!(text, rbf(GammaRule::EvidenceArd));
     assert!(serde_json::from_str::<Kernel>(r#"{"rbf": {"gamma": "evidence_ard"}}"#).is_err());
-    // A kernel without continuous parameters cannot even ask.
+    // A kernel without continuous parameters cannot be learned.
     for name in ["linear", "linear_spline"] {
         let error = serde_json::from_str::<Kernel>(&format!(r#"{{"{name}": {{"gamma": "evidence"}}}}"#)).unwrap_err();
         assert!(error.to_string().contains("gamma"), "{error}");
     }
 }
 
-/// A dictionary of rows, and one whose centres may leave them.
+/// Returns a fit with a dictionary of rows, whose centres may be learned.
 fn centres(rule: CentreRule, dictionary: usize) -> Rvm {
     Rvm { centres: rule, dictionary: Dictionary::Size(dictionary), ..rvm(rbf(GammaRule::Evidence)) }
 }
 
 #[test]
-fn moved_centres_raise_the_evidence_and_the_model_says_so() {
+fn learned_centres_raise_the_evidence_and_are_recorded() {
     let (data, test) = (two_matter(11, 600, 2), two_matter(12, 1000, 2));
     for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
         let fit = |rule| data.fit(&Rvm { likelihood: likelihood.clone(), ..centres(rule, 12) });
@@ -378,29 +379,28 @@ fn moved_centres_raise_the_evidence_and_the_model_says_so() {
         if fixed.noise_std().is_some() {
             assert!(test.errors(&moved).1 < test.errors(&fixed).1);
         }
-        // The file says so too, and that of other models does not mention it.
+        // The file records learned centres, and files of other models do not mention them.
         let text = moved.to_json().unwrap();
         assert!(text.contains("\"learned_centres\"") && Model::from_json(&text).unwrap() == moved);
         assert!(!fixed.to_json().unwrap().contains("learned_centres"));
     }
 }
 
-/// Centres follow the noise of few rows: there are five for each number that is moved, as far as there are any.
+/// Centres are learned from five rows per number that is learned, if there are as many rows.
 #[test]
-fn centres_are_moved_by_five_rows_for_each_number() {
+fn centres_are_learned_from_five_rows_per_number() {
     let data = two_matter(15, 8700, 19);
     let (model, report) = data.fit(&centres(CentreRule::Learned, 85));
     let search = report.centre_search.expect("centres were moved");
     assert_eq!((search.moved, search.rows), (85, 5 * 85 * 20));
-    // Both climbs took part.
+    // Both optimisations ran.
     assert!(search.evaluations > 25, "{search:?}");
     assert!(search.kept && model.log_evidence.unwrap() > search.fixed_log_evidence, "{search:?}");
 }
 
-/// All rows of pure noise: moving can gain next to nothing, sometimes nothing, and whatever comes of it the evidence does
-/// not fall.
+/// For pure noise, learned centres gain almost nothing or nothing, and the evidence never falls.
 #[test]
-fn moved_centres_are_kept_only_if_the_evidence_rises() {
+fn learned_centres_are_used_only_if_the_evidence_rises() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let mut kept = vec![];
     for rows in (5..25).chain([200]) {
@@ -410,7 +410,7 @@ fn moved_centres_are_kept_only_if_the_evidence_rises() {
         let of = |rule| Rvm { kernel: rbf(GammaRule::Scale), sparsity: 2.0.into(), ..centres(rule, 20) };
         let (fixed, _) = data.fit(&of(CentreRule::Fixed));
         let (model, report) = data.fit(&of(CentreRule::Learned));
-        // Each kernel costs 2 nats.
+        // Each relevance vector costs 2 nats.
         let objective = |model: &Model| model.log_evidence.unwrap() - 2.0 * model.relevance.len() as f64;
         let (own, other) = (objective(&model), objective(&fixed));
         assert!(own >= other - 1e-9, "{rows} rows: {own} below {other}");
@@ -425,7 +425,7 @@ fn moved_centres_are_kept_only_if_the_evidence_rises() {
 }
 
 #[test]
-fn a_dictionary_larger_than_the_table_is_the_table() {
+fn dictionary_larger_than_the_data_equals_the_data() {
     let data = two_matter(13, 40, 2);
     let (model, report) = data.fit(&centres(CentreRule::Learned, 500));
     let search = report.centre_search.expect("centres were moved");
@@ -436,7 +436,7 @@ fn a_dictionary_larger_than_the_table_is_the_table() {
 }
 
 #[test]
-fn a_given_kernel_stays_where_centres_move() {
+fn given_kernel_is_fixed_while_centres_are_learned() {
     let data = two_matter(14, 200, 2);
     let kernels: [Kernel; 4] = [
         Matern52 { gamma: vec![0.5, 0.9].into() }.into(),
@@ -451,7 +451,7 @@ fn a_given_kernel_stays_where_centres_move() {
         assert!(report.kernel_search.is_none());
         let search = report.centre_search.expect("centres were moved");
         assert!(model.log_evidence.unwrap() >= search.fixed_log_evidence, "{kernel:?}: {search:?}");
-        // The order of rows and the threads do not count.
+        // The order of rows and the number of threads do not matter.
         let order: Vec<usize> = (0..200).map(|i| (i * 77) % 200).collect();
         let turned = Data { x: data.x.select(Axis(0), &order), t: data.t.select(Axis(0), &order), ..data.only(&[0, 1]) };
         assert_eq!(turned.fit(&Rvm { threads: Some(1), ..rvm }).0.log_evidence.unwrap(), model.log_evidence.unwrap());
@@ -459,7 +459,7 @@ fn a_given_kernel_stays_where_centres_move() {
 }
 
 #[test]
-fn what_cannot_be_learnt_is_refused() {
+fn unsupported_learning_is_rejected() {
     let refused = |rvm: Rvm, name: &str, text: &str| {
         let error = rvm.check().unwrap_err();
         assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
@@ -479,9 +479,9 @@ fn what_cannot_be_learnt_is_refused() {
     assert!(matches!(CentreRule::from_name("free"), Err(Error::UnknownName { .. })));
 }
 
-/// gamma times variance, as shares; of a constant nothing.
+/// The relevance of a feature is gamma times its variance, as a share. For a constant feature it is 0.
 #[test]
-fn relevance_of_features_knows_no_units() {
+fn relevance_of_features_does_not_depend_on_units() {
     let data = two_matter(15, 100, 3);
     let relevance =
         |kernel: Kernel, x: &Array2<f64>| rvm(kernel).fit(x.view(), &Targets::real(data.t.view())).unwrap().0.feature_relevance;

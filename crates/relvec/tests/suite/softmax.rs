@@ -1,4 +1,4 @@
-//! Several classes under the softmax: golden values, two classes as the special case, laws of the evidence.
+//! Several classes under the softmax: golden values, the special case of two classes, and laws of the evidence.
 
 use crate::support::{close, floats, golden, indices};
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
@@ -17,9 +17,9 @@ fn softmax(kernel: Kernel) -> Rvm {
     Rvm { kernel, likelihood: Softmax::default().into(), threads: Some(1), ..Rvm::tipping2001() }
 }
 
-/// Everything at given precisions, shared by the weights of a basis function.
+/// All quantities at given precisions, which the weights of a basis function share, agree with the golden record.
 #[test]
-fn golden_record_of_three_classes() {
+fn quantities_of_three_classes_agree_with_the_golden_record() {
     let case = golden("softmax3_gauss_n30");
     let record = &case.json["records"][0];
     let rvm = softmax(case.kernel());
@@ -45,7 +45,7 @@ fn golden_record_of_three_classes() {
         (0..m).map(|i| (0..3).map(|k| all[k * m + i]).sum()).collect()
     };
     close("gradient", &got.gradient_log_alpha, &over_classes("grad_log_alpha_exact_class_major"), 1e-9);
-    // What is left over of K weights beside their contrasts has its prior's variance.
+    // The K weights have one direction beside their contrasts, whose variance is that of the prior.
     let variances: Vec<f64> = over_classes("Sigma_diag").iter().zip(&alpha).map(|(v, a)| v - 1.0 / a).collect();
     close("variances", &got.variances, &variances, 1e-9);
     let model = &got.model;
@@ -53,7 +53,7 @@ fn golden_record_of_three_classes() {
     let flat = |a: &Array2<f64>| a.iter().copied().collect::<Vec<f64>>();
     close("mean", &flat(&functions.mean), &rows(&record["pred_activation_mean"]), 1e-9);
     for (pair, expected) in functions.covariance.outer_iter().zip(record["pred_activation_cov"].as_array().unwrap()) {
-        // Variances of differences: what all functions share drops out.
+        // Variances of differences, in which the common part of all functions cancels.
         let expected = rows(expected);
         let difference = |at: &dyn Fn(usize, usize) -> f64, k: usize, l: usize| at(k, k) + at(l, l) - 2.0 * at(k, l);
         let all = |at: &dyn Fn(usize, usize) -> f64| (0..9).map(|i| difference(at, i / 3, i % 3)).collect::<Vec<f64>>();
@@ -67,7 +67,7 @@ fn golden_record_of_three_classes() {
     close("training rows", &at_training[..15], &rows(&record["prob_first5"]), 1e-9);
 }
 
-/// Three classes of rows around centres on a plane, one of them in two places.
+/// Returns three classes of rows around centres in the plane, one of them around two centres.
 fn clusters(n: usize) -> (Array2<f64>, Vec<usize>) {
     let centres = [(0.0, 0.0), (2.0, 0.3), (0.8, 1.8), (-1.5, 1.2)];
     let wave = |i: usize, a: f64| ((i as f64 * a).sin() * 43758.5453).fract();
@@ -79,7 +79,7 @@ fn clusters(n: usize) -> (Array2<f64>, Vec<usize>) {
     (x, labels)
 }
 
-/// Eight classes, sectors of a ring whose borders are blurred.
+/// Returns eight classes: sectors of a ring with blurred borders.
 fn rings(n: usize) -> (Array2<f64>, Vec<usize>) {
     let wave = |i: usize, a: f64| ((i as f64 * a).sin() * 43758.5453).fract();
     let angle = |i: usize| (i % 64) as f64 / 64.0 * std::f64::consts::TAU;
@@ -91,10 +91,10 @@ fn rings(n: usize) -> (Array2<f64>, Vec<usize>) {
     (x, (0..n).map(|i| (i % 64) / 8).collect())
 }
 
-/// With two classes the softmax is the logistic likelihood: alpha is twice that of the difference of the weights,
-/// everything else is the same, at given precisions and for whole fits.
+/// With two classes the softmax is the logistic likelihood: alpha is twice that of the difference of the weights, and
+/// all else is equal, at given precisions and for whole fits.
 #[test]
-fn two_classes_are_the_logistic_model() {
+fn softmax_of_two_classes_equals_the_logistic_model() {
     for name in ["cls_1d_gauss_n36", "cls_2d_gauss_n50"] {
         let case = golden(name);
         let both = |kernel: Kernel| [softmax(kernel.clone()), Rvm { likelihood: Bernoulli::default().into(), ..softmax(kernel) }];
@@ -133,7 +133,7 @@ fn two_classes_are_the_logistic_model() {
     }
 }
 
-/// The exact gradients of the evidence equal its differences: in log alpha and in the kernel's parameters.
+/// The exact gradients of the evidence in log alpha and in the kernel's parameters equal finite differences.
 #[test]
 fn gradients_equal_finite_differences() {
     let (x, labels) = clusters(40);
@@ -164,10 +164,10 @@ fn gradients_equal_finite_differences() {
     }
 }
 
-/// Every scheme: the objective never falls, what ends converged leaves nothing to gain, probabilities sum to 1, and
-/// the model separates the classes; it survives its file.
+/// For every scheme the objective never falls, converged fits leave nothing to gain, and probabilities sum to 1. The
+/// model separates the classes and survives its file.
 #[test]
-fn fits_of_three_classes() {
+fn every_scheme_fits_three_classes() {
     let (x, labels) = clusters(160);
     for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
         let rvm = Rvm { inference, max_iterations: 200, ..softmax(Rbf { gamma: 0.7.into() }.into()) };
@@ -207,7 +207,7 @@ fn rule(multi_class: MultiClass) -> Rvm {
 
 /// The default for more than two classes is the softmax, to the bit.
 #[test]
-fn the_likelihood_of_two_classes_stands_for_any_number() {
+fn default_likelihood_of_several_classes_is_the_softmax() {
     let (x, labels) = clusters(80);
     let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0;
     let joint = fit(rule(MultiClass::Joint));
@@ -219,9 +219,9 @@ fn the_likelihood_of_two_classes_stands_for_any_number() {
     assert_eq!(evaluate(rule(MultiClass::Joint)), evaluate(softmax(Rbf { gamma: 0.7.into() }.into())));
 }
 
-/// Members are the models of two classes that they say they are, and probabilities follow from theirs.
+/// The models that the classifier contains are the fits to its binary tasks, and its probabilities follow from theirs.
 #[test]
-fn committees_are_their_members() {
+fn combined_models_equal_their_binary_models() {
     let (x, labels) = clusters(120);
     let weights = Array1::from_shape_fn(120, |i| 0.5 + (i % 3) as f64);
     let targets = Targets::classes(&labels, 3).with_weights(weights.view());
@@ -245,7 +245,7 @@ fn committees_are_their_members() {
             let by_hand = rule(MultiClass::Auto).fit(x.select(Axis(0), &used).view(), &two).unwrap().0;
             assert_eq!(member.expansion, by_hand.expansion);
             assert_eq!(member.relevance, by_hand.relevance.iter().map(|row| used[*row]).collect::<Vec<_>>());
-            // The model of all has its centres and weights.
+            // The combined model has the centres and weights of its binary models.
             for (row, w) in member.relevance.iter().zip(&member.expansion.weights) {
                 let place = model.relevance.binary_search(row).unwrap();
                 assert_eq!(model.expansion.weights[[place, k]], *w);
@@ -266,7 +266,8 @@ fn committees_are_their_members() {
                 close("normalised", &p.to_vec(), &odds.iter().map(|o| o[n] / total).collect::<Vec<_>>(), 1e-12);
                 continue;
             }
-            // The least of sum (r_lk p_k - r_kl p_l)^2 on the simplex: no small move along it is lower.
+            // The probabilities minimise sum (r_lk p_k - r_kl p_l)^2 on the simplex, so that no small step along it is
+            // lower.
             let second = |k: usize, l: usize| odds[pairs.iter().position(|pair| *pair == (k, l)).unwrap()][n];
             let r = |k: usize, l: usize| if k < l { 1.0 - second(k, l) } else { second(l, k) };
             let value = |p: &[f64]| -> f64 { pairs.iter().map(|(k, l)| (r(*l, *k) * p[*k] - r(*k, *l) * p[*l]).powi(2)).sum() };
@@ -281,7 +282,7 @@ fn committees_are_their_members() {
         let text = model.to_json().unwrap();
         let again = Model::from_json(&text).unwrap();
         assert_eq!((&again, again.to_json().unwrap()), (&model, text));
-        // The same by values of the basis functions.
+        // Values of the basis functions give equal probabilities.
         let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel was fitted") };
         let mut phi = Array2::zeros((120, centres.nrows()));
         kernel.block(x.view(), centres.view(), phi.view_mut());
@@ -295,9 +296,9 @@ fn committees_are_their_members() {
     }
 }
 
-/// The rule "scale" is of all rows, though members learn from some of them: there is one kernel.
+/// All binary models share one kernel: the rule "scale" uses all rows, even if a binary model has only some of them.
 #[test]
-fn members_share_the_kernel() {
+fn binary_models_share_the_kernel() {
     let (x, labels) = clusters(90);
     let fit = |multi_class| {
         let rvm = Rvm { kernel: Rbf::default().into(), ..rule(multi_class) };
@@ -311,9 +312,9 @@ fn members_share_the_kernel() {
     }
 }
 
-/// Who stops a committee early has a model of all classes nevertheless; so has who gives it little time.
+/// If binary fits are stopped early or have little time, there is a model of all classes.
 #[test]
-fn committees_end_when_told() {
+fn stopped_binary_fits_give_a_model_of_all_classes() {
     let (x, labels) = clusters(120);
     let targets = Targets::classes(&labels, 3);
     let mut calls = 0;
@@ -331,7 +332,7 @@ fn committees_end_when_told() {
 }
 
 #[test]
-fn bad_classes_are_refused() {
+fn bad_classes_are_rejected() {
     let (x, labels) = clusters(24);
     let message =
         |rvm: Rvm, labels: &[usize], count: usize| rvm.fit(x.view(), &Targets::classes(labels, count)).unwrap_err().to_string();
@@ -357,33 +358,33 @@ fn bad_classes_are_refused() {
     assert!(real.contains("needs class labels"), "{real}");
 }
 
-/// What variational inference does with more than two classes by default.
+/// By default the variational scheme fits more than two classes one-vs-rest.
 #[test]
-fn the_scheme_of_two_classes_takes_them_one_by_one() {
+fn variational_scheme_fits_several_classes_one_vs_rest() {
     let (x, labels) = clusters(60);
     let rvm = Rvm { inference: Variational::default().into(), max_iterations: 30, ..rule(MultiClass::Auto) };
     let model = rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0;
     assert_eq!(model.committee.unwrap().rule, MultiClass::OneVsRest);
 }
 
-/// As many classes as rows: nothing can be learnt, and the fit ends.
+/// With as many classes as rows nothing can be learned, and the fit ends.
 #[test]
-fn a_class_for_each_row() {
+fn one_class_per_row_is_fitted() {
     let n = 150;
     let x = Array2::from_shape_fn((n, 2), |(i, d)| ((i * (7 + 4 * d)) % n) as f64);
     let labels: Vec<usize> = (0..n).collect();
     let rvm = Rvm { max_iterations: 5, ..rule(MultiClass::Joint) };
     let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, n)).unwrap();
-    // Moderation looks at all pairs of classes, many thousands for each row.
+    // Moderation uses all pairs of classes, many thousands for each row.
     for (rows, moderation) in [(n, Moderation::PlugIn), (30, Moderation::Posterior)] {
         let p = model.predict_probability(x.slice(s![..rows, ..]), moderation).unwrap();
         assert!(p.sum_axis(Axis(1)).iter().all(|s| (s - 1.0).abs() < 1e-9));
     }
 }
 
-/// Damaged files are refused.
+/// Damaged files are rejected.
 #[test]
-fn damaged_files_of_several_classes() {
+fn damaged_files_of_several_classes_are_rejected() {
     let (x, labels) = clusters(60);
     let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0;
     let (joint, rest) = (fit(rule(MultiClass::Joint)), fit(rule(MultiClass::OneVsRest)));
@@ -408,10 +409,10 @@ fn damaged_files_of_several_classes() {
     assert!(refused(&broken).contains("another kernel"), "{}", refused(&broken));
 }
 
-/// A kernel is learnt from all classes at once, the same for all members of a committee; features of no use are
-/// found out, and the centres of members are not moved.
+/// A kernel is learned from all classes at once, and is shared by all binary models. Useless features are found, and
+/// the centres of binary models are not learned.
 #[test]
-fn kernels_learnt_from_several_classes() {
+fn kernels_are_learned_from_several_classes() {
     let (plane, labels) = clusters(150);
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let mut x = Array2::from_shape_simple_fn((150, 5), || random.random_range(-1.5..1.5));
@@ -444,10 +445,10 @@ fn kernels_learnt_from_several_classes() {
     assert!(report.kernel_search.unwrap().tried[0].evaluations > 0);
 }
 
-/// Centres are moved by all classes, whether they share precisions or not: the evidence rises, new rows are told better,
-/// no centre is a row, and neither the order of the rows nor threads count.
+/// Centres are learned from all classes, with shared and per-class precisions: the evidence rises, new rows are
+/// predicted better, and no centre is a row. Neither the order of the rows nor threads matter.
 #[test]
-fn centres_moved_by_several_classes() {
+fn centres_are_learned_from_several_classes() {
     let ((x, labels), (new, truth)) = (clusters(300), clusters(1000));
     for class_precisions in [ClassPrecisions::Shared, ClassPrecisions::PerClass] {
         let rvm = |centres| {
@@ -476,9 +477,9 @@ fn centres_moved_by_several_classes() {
     }
 }
 
-/// The search for one model of many classes ends no lower than one that begins with nothing, whatever the threads.
+/// The joint search of many classes ends no lower than one from the empty start, for any number of threads.
 #[test]
-fn many_classes_end_no_lower_than_from_nothing() {
+fn many_classes_end_no_lower_than_from_the_empty_start() {
     let fit = |n: usize, start: Start, threads: usize| {
         let (x, labels) = rings(n);
         let inference = Search { start, ..Search::default() }.into();
@@ -486,7 +487,7 @@ fn many_classes_end_no_lower_than_from_nothing() {
         let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 8)).unwrap();
         assert_eq!(report.status, Status::Converged, "{:?}", report.certificate);
         assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence - 1e-9));
-        // It is the evidence of the model that there is.
+        // The reported evidence is that of the model.
         let at = rvm.evaluate(x.view(), &Targets::classes(&labels, 8), &Hyperparameters::of(&model)).unwrap();
         close("L", &[at.log_evidence], &[model.log_evidence.unwrap()], 1e-9);
         let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
@@ -497,16 +498,16 @@ fn many_classes_end_no_lower_than_from_nothing() {
     assert_eq!(found, fit(400, Start::Auto, 1));
 }
 
-/// A fit of many classes ends in time and when told, and leaves room in the memory.
+/// A fit of many classes respects time limits, the observer and the memory limit.
 #[test]
-fn many_classes_are_bounded() {
+fn many_classes_respect_limits() {
     let (x, labels) = rings(900);
     let targets = Targets::classes(&labels, 8);
     let rvm = softmax(Rbf { gamma: 0.8.into() }.into());
     let fit = |rvm: Rvm| rvm.fit(x.view(), &targets).unwrap();
     let (model, report) = fit(Rvm { time_limit: Some(1e-3), ..rvm.clone() });
     assert_eq!(report.status, Status::TimeLimit);
-    // Candidates are not scored once more.
+    // Candidates are not scanned again.
     assert_eq!(report.certificate.largest_gain, None);
     assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
     let (model, _) = fit(Rvm { memory_limit: Some(6_000_000), ..rvm.clone() });
@@ -517,9 +518,9 @@ fn many_classes_are_bounded() {
     assert!(matches!(told, Err(Error::Interrupted)), "{told:?}");
 }
 
-/// One model of many classes goes with every way to say what the basis functions are, and what rows count for.
+/// A joint model of many classes supports every kind of basis functions and weights.
 #[test]
-fn many_classes_under_other_settings() {
+fn many_classes_work_with_other_settings() {
     let (x, labels) = rings(320);
     let between = |i: usize, j: usize| (-0.8 * (&x.row(i) - &x.row(j)).mapv(|d| d * d).sum()).exp();
     let gram = Array2::from_shape_fn((320, 320), |(i, j)| between(i, j));
@@ -551,22 +552,22 @@ fn many_classes_under_other_settings() {
             model.log_evidence.unwrap()
         };
         let (pooled, empty) = (fit(Start::Auto), fit(Start::Empty));
-        // Both are local optima, and these are easy classes.
+        // Both are local optima, and these classes are easy.
         assert!(pooled > empty - 10.0, "{name}: {pooled} and {empty}");
     }
 }
 
-/// The matrices of all classes count in the memory that a fit may take.
+/// The matrices of all classes count towards the memory limit.
 #[test]
-fn memory_is_bounded() {
+fn matrices_of_all_classes_count_towards_the_memory_limit() {
     let (x, corners) = clusters(240);
-    // Each of three classes in four of about the same rows.
+    // Each of three classes is divided into four with about the same rows.
     let labels: Vec<usize> = corners.iter().enumerate().map(|(i, k)| 4 * k + (i / 4) % 4).collect();
     let fit = |inference: Inference, memory: u64| {
         let rvm = Rvm { inference, memory_limit: Some(memory), ..softmax(Rbf { gamma: 3.0.into() }.into()) };
         rvm.fit(x.view(), &Targets::classes(&labels, 12))
     };
-    // 241 weights of 11 contrasts: 56 MB a matrix.
+    // 241 weights of 11 contrasts need 56 MB per matrix.
     let refused = fit(MacKay::default().into(), 200_000_000).unwrap_err();
     assert!(matches!(refused, Error::Memory { needed, .. } if needed > 400_000_000), "{refused}");
     let (model, report) = fit(Search::default().into(), 2_000_000).unwrap();
@@ -575,9 +576,9 @@ fn memory_is_bounded() {
     assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
 }
 
-/// Basis functions that do not fit into memory are made again by blocks: the model is the same.
+/// Basis functions that do not fit into memory are computed again in blocks, and the model is the same.
 #[test]
-fn basis_functions_made_by_blocks() {
+fn basis_functions_computed_in_blocks_give_the_same_model() {
     let (x, labels) = clusters(2200);
     let targets = Targets::classes(&labels, 3);
     let centres = x.slice(s![..40, ..]).to_owned();
@@ -594,8 +595,8 @@ fn basis_functions_made_by_blocks() {
         max_iterations: 4,
         ..softmax(Rbf { gamma: 3.0.into() }.into())
     };
-    // Beside the rows and some vectors 0.57 MB are left, and the columns may take half of that: all 41 take 0.72 MB,
-    // the 18 of the search 0.32 MB.
+    // Beside the rows and some vectors 0.57 MB are left, and the columns may take half of that. All 41 columns take
+    // 0.72 MB, and the 18 of the search 0.32 MB.
     let limits = [None, Some(1_500_000)];
     let [whole, blocks] = limits.map(|limit| rvm(limit).evaluate(x.view(), &targets, &at).unwrap());
     close("L", &[blocks.log_evidence], &[whole.log_evidence], 1e-12);
@@ -603,7 +604,7 @@ fn basis_functions_made_by_blocks() {
     close("variances", &blocks.variances, &whole.variances, 1e-10);
     close("gradient", &blocks.gradient_log_alpha, &whole.gradient_log_alpha, 1e-10);
     close("S", &blocks.sparsity_in_model, &whole.sparsity_in_model, 1e-10);
-    // From one model to the next, where some columns are known already.
+    // From one model to the next, some columns are already known.
     let growing = Search { start: Start::Empty, ..Search::default() };
     for inference in [Inference::Search(growing), Inference::MacKay(MacKay::default())] {
         let fit = |limit| Rvm { inference: inference.clone(), ..rvm(limit) }.fit(x.view(), &targets).unwrap().0;

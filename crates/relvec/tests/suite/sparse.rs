@@ -1,11 +1,12 @@
-//! Sparse rows: the same machines as of dense rows, and files without their zeros.
+//! Sparse rows: the same models as for dense rows, and files without zeros.
 
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use relvec::*;
 
-/// Rows of which `share` of the numbers are not zero; some rows are empty, some equal, some nearly so, far from the origin.
+/// Returns rows in which `share` of the values are not zero. Some rows are empty, some equal, some nearly equal, far
+/// from the origin.
 fn rows(n: usize, features: usize, share: f64, seed: u64) -> Array2<f64> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut x = Array2::zeros((n, features));
@@ -44,7 +45,7 @@ fn kernels(features: usize) -> Vec<Kernel> {
     all
 }
 
-/// A model whose basis functions are the kernel at all rows of `x`.
+/// Returns a model whose basis functions are the kernel at all rows of `x`.
 fn expansion(kernel: &Kernel, x: ArrayView2<f64>) -> Model {
     let labels: Vec<usize> = (0..x.nrows()).map(|i| i % 2).collect();
     let two = SparseRows::from_dense(x);
@@ -67,7 +68,7 @@ fn kernel_values_are_those_of_dense_rows() {
         for ((place, a), b) in found.indexed_iter().zip(&expected) {
             assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{kernel:?} {place:?}: {a} {b}");
         }
-        // Rows at their own places: distances that cancel.
+        // Rows at their own centres, where distances cancel.
         let own = model.basis_values(&SparseRows::from_dense(x.view())).unwrap();
         let mut expected = Array2::zeros(own.dim());
         kernel.block(x.view(), x.view(), expected.view_mut());
@@ -79,9 +80,9 @@ fn kernel_values_are_those_of_dense_rows() {
     }
 }
 
-/// Rows with few entries, and rows with so many that they are learned from as dense ones.
+/// Rows with few entries, and rows with so many entries that they are fitted as dense ones.
 #[test]
-fn machines_are_those_of_dense_rows() {
+fn sparse_models_equal_those_of_dense_rows() {
     machines_of(&rows(60, 30, 0.1, 3), false);
     machines_of(&rows(60, 12, 0.5, 3), true);
 }
@@ -122,7 +123,7 @@ fn machines_of(x: &Array2<f64>, same: bool) {
             if kernel != "sigmoid" {
                 assert!(apart(&f(&own, x.view()), &f(&dense, x.view())) < 1e-4 * largest, "{what}");
             }
-            // Dense and sparse rows are predicted alike by models of either.
+            // Models of either kind predict dense and sparse rows alike.
             for model in [&own, &dense] {
                 let phi = model.basis_values(&sparse).unwrap();
                 let by_values = model.on_basis().decision_function(phi.view()).unwrap();
@@ -138,7 +139,7 @@ fn machines_of(x: &Array2<f64>, same: bool) {
     }
 }
 
-/// 300 rows of 50,000 features: the file holds 40 entries a row, and nothing of the size of all numbers is made.
+/// 300 rows of 50,000 features: the file contains 40 entries per row, and no array of all values is allocated.
 #[test]
 fn files_of_sparse_models_leave_out_zeros() {
     let mut random = Pcg64::seed_from_u64(5);
@@ -156,7 +157,7 @@ fn files_of_sparse_models_leave_out_zeros() {
 }
 
 #[test]
-fn damaged_sparse_centres_are_refused_with_their_place() {
+fn damaged_sparse_centres_are_rejected_with_their_position() {
     let x = rows(20, 6, 0.4, 7);
     let labels: Vec<usize> = (0..20).map(|i| i % 2).collect();
     let svm = Svm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Svm::default() };
@@ -180,7 +181,7 @@ fn damaged_sparse_centres_are_refused_with_their_place() {
 }
 
 #[test]
-fn sparse_fits_refuse_what_they_cannot_take() {
+fn sparse_fits_reject_unsupported_settings() {
     let x = SparseRows::from_dense(rows(20, 6, 0.4, 7).view());
     let labels: Vec<usize> = (0..20).map(|i| i % 2).collect();
     let targets = Targets::classes(&labels, 2);

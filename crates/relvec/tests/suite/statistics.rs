@@ -1,4 +1,4 @@
-//! Statistics add: any parts, any order, the same sums and the same evidence as the table itself.
+//! Statistics are additive: any partition in any order gives the same sums, and the same evidence as the rows.
 
 use ndarray::{Array1, Array2, Axis, s};
 use rand::seq::SliceRandom;
@@ -8,7 +8,7 @@ use relvec::{
     Targets,
 };
 
-/// Rows, targets far from zero, weights.
+/// Returns rows, targets far from zero, and weights.
 fn table(rows: usize) -> (Array2<f64>, Array1<f64>, Array1<f64>) {
     let mut random = rand_pcg::Pcg64::seed_from_u64(5);
     let x = Array2::from_shape_simple_fn((rows, 3), || random.random_range(-2.0..2.0));
@@ -39,7 +39,7 @@ fn difference(a: &Statistics, b: &Statistics) -> f64 {
 
 /// Any partition, merged in any order or as a tree, gives the sums of the whole to 1e-13.
 #[test]
-fn partitions_do_not_matter() {
+fn sums_do_not_depend_on_the_partition() {
     let (x, t, c) = table(5000);
     let mut random = rand_pcg::Pcg64::seed_from_u64(6);
     for kernel in kernels() {
@@ -84,10 +84,10 @@ fn partitions_do_not_matter() {
     }
 }
 
-/// The fit to statistics is the fit to the rows with the same landmarks: evidence at the same active set
-/// to 1e-9, and the same predictions.
+/// The fit to statistics equals the fit to the rows with the same landmarks: evidence at the same active set to 1e-9,
+/// and the same predictions.
 #[test]
-fn the_same_fit_as_from_rows() {
+fn fit_to_statistics_equals_the_fit_to_rows() {
     let (x, t, c) = table(2000);
     let centres = x.slice(s![..60, ..]).to_owned();
     for kernel in kernels().into_iter().take(2) {
@@ -124,7 +124,7 @@ fn the_same_fit_as_from_rows() {
 }
 
 #[test]
-fn bytes_come_back_and_damage_is_seen() {
+fn statistics_survive_bytes_and_damage_is_detected() {
     let (x, t, c) = table(300);
     let mut statistics = Statistics::new(&kernels()[1], x.slice(s![..9, ..])).unwrap();
     let empty = Statistics::from_bytes(&statistics.to_bytes()).unwrap();
@@ -169,17 +169,17 @@ fn bad_input_is_named_and_changes_nothing() {
     let other = Statistics::new(&Kernel::from(Rbf { gamma: 0.1.into() }), x.slice(s![..5, ..])).unwrap();
     assert!(statistics.merge(&other).unwrap_err().to_string().contains("kernel"));
     assert_eq!(statistics.to_bytes(), before);
-    // Targets whose squares cannot be summed: the first row that shows it, and not the kernel, is to blame.
+    // If squares of targets cannot be summed, the error names the first such row, and not the kernel.
     let mut far = t.clone();
     (far[3], far[8]) = (1e160, -1e160);
     let message = statistics.update(x.view(), &Targets::real(far.view())).unwrap_err().to_string();
     assert!(message.contains("targets, at row 3 (target 1e160)"), "{message}");
     assert_eq!(statistics.to_bytes(), before);
-    // A rule has no data to work with.
+    // A rule for gamma has no data.
     assert!(Statistics::new(&Kernel::from(Rbf::default()), x.view()).unwrap_err().to_string().contains("gamma"));
     assert!(Statistics::new(&kernel, nan.view()).is_err());
     assert!(Statistics::new(&kernel, x.slice(s![..0, ..])).is_err());
-    // Fits that statistics cannot serve.
+    // Fits that statistics do not support.
     let none = Statistics::new(&kernel, x.view()).unwrap();
     assert!(matches!(Rvm::tipping2001().fit_statistics(&none), Err(Error::TooFewRows { .. })));
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
@@ -189,9 +189,9 @@ fn bad_input_is_named_and_changes_nothing() {
 }
 
 #[test]
-fn constant_targets_and_far_centres() {
+fn constant_targets_and_far_centres_are_fitted() {
     let (x, t, _) = table(200);
-    // A centre far from every row has next to no column: it is no candidate.
+    // A centre far from every row has a column of almost zero, and is no candidate.
     let mut centres = x.slice(s![..5, ..]).to_owned();
     centres.row_mut(2).fill(50.0);
     let mut statistics = Statistics::new(&kernels()[0], centres.view()).unwrap();

@@ -1,4 +1,4 @@
-//! Reading reference values and data; comparing numbers.
+//! Reference values, data, and comparison of numbers for the tests.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,13 @@ use ndarray::{Array1, Array2, ArrayView2};
 use relvec::*;
 use serde_json::Value;
 
-/// The folder of golden reference values: `README.md` there says how they were made.
+/// Returns the folder of golden reference values. Its `README.md` says how they were made.
 pub fn golden_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The folder `RELVEC_DATA` of tables that are not ours to redistribute, for the tests that are ignored without it.
+/// Returns the folder `RELVEC_DATA` of data sets that may not be redistributed, for the tests that are ignored without
+/// it.
 pub fn tables() -> PathBuf {
     let folder = std::env::var_os("RELVEC_DATA").expect("RELVEC_DATA names no folder: run `cargo xtask test tables FOLDER`");
     assert!(Path::new(&folder).is_absolute(), "RELVEC_DATA is {}: expected an absolute path", folder.display());
@@ -27,7 +28,7 @@ pub struct Case {
     pub json: Value,
 }
 
-/// Rows of a CSV file of numbers with a header line.
+/// Reads the rows of a CSV file of numbers with a header line.
 pub fn read_csv(path: &Path) -> Array2<f64> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let rows: Vec<Vec<f64>> =
@@ -35,7 +36,7 @@ pub fn read_csv(path: &Path) -> Array2<f64> {
     Array2::from_shape_vec((rows.len(), rows[0].len()), rows.concat()).expect("rows of equal length")
 }
 
-/// The last column apart from the others.
+/// Splits off the last column.
 pub fn split_target(table: &Array2<f64>) -> (Array2<f64>, Array1<f64>) {
     let d = table.ncols() - 1;
     (table.slice(ndarray::s![.., ..d]).to_owned(), table.column(d).to_owned())
@@ -85,7 +86,7 @@ pub fn indices(v: &Value) -> Vec<usize> {
     v.as_array().expect("a list").iter().map(|v| v.as_u64().expect("an index") as usize).collect()
 }
 
-/// Entries equal within `tolerance` times the largest.
+/// Checks that values agree within `tolerance` times the largest.
 #[track_caller]
 pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}: length");

@@ -1,4 +1,4 @@
-//! Support vector machines: optimality, laws, textbook examples, bad input.
+//! Support vector machines: optimality, laws, textbook examples, and bad input.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, Axis, array, concatenate};
@@ -8,7 +8,7 @@ use relvec::*;
 
 const HARD: f64 = f64::INFINITY;
 
-/// Two overlapping clouds in the plane, `count` classes.
+/// Returns overlapping clusters in the plane, of `count` classes.
 fn clouds(n: usize, count: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     let mut random = Pcg64::seed_from_u64(seed);
     let labels: Vec<usize> = (0..n).map(|i| i % count).collect();
@@ -20,7 +20,7 @@ fn clouds(n: usize, count: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
     (x, labels)
 }
 
-/// A noisy wave.
+/// Returns a noisy wave.
 fn wave(n: usize, seed: u64) -> (Array2<f64>, Array1<f64>) {
     let mut random = Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_fn((n, 1), |_| random.random_range(-3.0..3.0));
@@ -50,15 +50,15 @@ fn fit(svm: &Svm, x: &Array2<f64>, targets: Targets) -> (Model, SvmReport) {
     svm.fit(x.view(), &targets).unwrap_or_else(|e| panic!("{svm:?}: {e}"))
 }
 
-/// s_i a_i of each row, `[N]`.
+/// Returns s_i a_i of each row, `[N]`.
 fn multipliers(model: &Model, function: usize, n: usize) -> Array1<f64> {
     let mut beta = Array1::zeros(n);
     model.relevance.iter().zip(model.expansion.weights.column(function)).for_each(|(row, w)| beta[*row] = *w);
     beta
 }
 
-/// The conditions of Karush, Kuhn and Tucker hold at the solution, for every formulation of classification: a row
-/// outside the margin has no multiplier, one inside has the largest.
+/// The Karush-Kuhn-Tucker conditions hold at the solution, for every formulation of classification: a row outside the
+/// margin has no multiplier, and one inside has the largest.
 #[test]
 fn classifiers_are_optimal() {
     let (x, labels) = clouds(120, 2, 1);
@@ -89,14 +89,14 @@ fn classifiers_are_optimal() {
 }
 
 #[test]
-fn nu_is_a_bound_on_both_sides() {
+fn nu_bounds_margin_errors_and_support_vectors() {
     let (x, labels) = clouds(150, 2, 2);
     for nu in [0.1, 0.3, 0.8] {
         let svm = Svm { kernel: rbf(0.5), formulation: NuSvc { nu }.into(), tolerance: 1e-6, ..Svm::default() };
         let (model, _) = fit(&svm, &x, Targets::classes(&labels, 2));
         let margins = model.margins.as_ref().unwrap();
         assert!(margins.bounded as f64 <= nu * 150.0 + 1e-9 && model.relevance.len() as f64 >= nu * 150.0 - 1e-9, "{nu}");
-        // The same function is that of C-SVC with the cost that the bounded multipliers have.
+        // C-SVC with the cost of the bounded multipliers has the same function.
         let beta = multipliers(&model, 0, 150);
         let c = beta.iter().fold(0.0f64, |m, b| m.max(b.abs()));
         let (other, _) = fit(&Svm { tolerance: 1e-6, ..svc(c, 0.5) }, &x, Targets::classes(&labels, 2));
@@ -109,7 +109,7 @@ fn nu_is_a_bound_on_both_sides() {
         let (model, _) = fit(&svm, &x, Targets::real(t.view()));
         let outside = model.margins.as_ref().unwrap().bounded as f64;
         assert!(outside <= nu * 150.0 + 1e-9 && model.relevance.len() as f64 >= nu * 150.0 - 1e-9, "{nu}");
-        // The tube is where free vectors are: epsilon-SVR of that width has the same function.
+        // The free vectors are on the border of the tube, and epsilon-SVR of that width has the same function.
         let f = model.predict_mean(x.view()).unwrap();
         let beta = multipliers(&model, 0, 150);
         let free = (0..150).find(|n| beta[*n].abs() > 1e-6 && beta[*n].abs() < 2.0 - 1e-6).unwrap();
@@ -145,9 +145,9 @@ fn regression_is_optimal() {
     }
 }
 
-/// Shrinking and the size of the cache change nothing but the time; nor do threads, to the bit.
+/// Shrinking and the size of the cache change only the time, and threads change no bit.
 #[test]
-fn options_of_the_search_change_no_solution() {
+fn search_options_do_not_change_the_solution() {
     let (x, labels) = clouds(1200, 2, 5);
     let (u, t) = wave(700, 6);
     let check = |svm: &Svm, x: &Array2<f64>, targets: Targets| {
@@ -177,9 +177,9 @@ fn options_of_the_search_change_no_solution() {
     check(&Svm { formulation: NuSvr { c: 5.0, nu: 0.5 }.into(), ..svr(1.0, 0.1) }, &u, Targets::real(t.view()));
 }
 
-/// A row of weight 2 is the row twice, one of weight 0 is not there, and the order of rows does not matter.
+/// A row of weight 2 equals a repeated row, one of weight 0 does not count, and the order of rows does not matter.
 #[test]
-fn weights_are_repetitions() {
+fn weights_equal_repeated_rows() {
     let (x, labels) = clouds(90, 3, 7);
     let t = x.column(0).mapv(f64::sin);
     let weights: Array1<f64> = (0..90).map(|i| (i % 4) as f64).collect();
@@ -201,7 +201,7 @@ fn weights_are_repetitions() {
                 fit(&svm, &again, Targets::real(t_again.view())).0,
             )
         };
-        // Vectors are in the order of the user's rows, which sums see.
+        // Vectors are in the order of the user's rows, in which sums are computed.
         let values = |model: &Model| model.decision_function(x.view()).unwrap().into_raw_vec_and_offset().0;
         close(name, &values(&two), &values(&one), 1e-12);
         let told = |model: &Model| model.margins.clone().map(|m| (m.objective, m.bounded));
@@ -210,7 +210,7 @@ fn weights_are_repetitions() {
 }
 
 #[test]
-fn class_weights_are_weights() {
+fn class_weights_multiply_sample_weights() {
     let (x, labels) = clouds(80, 2, 8);
     let factors = vec![1.0, 5.0];
     let weights: Array1<f64> = labels.iter().map(|l| factors[*l]).collect();
@@ -218,7 +218,7 @@ fn class_weights_are_weights() {
     let (model, _) = fit(&given, &x, Targets::classes(&labels, 2));
     let (other, _) = fit(&svc(1.0, 0.5), &x, Targets::classes(&labels, 2).with_weights(weights.view()));
     assert_eq!(model.expansion, other.expansion);
-    // As many rows of one class as of the other: balanced changes nothing; of three times as many it does.
+    // Balanced weights change nothing if the classes have equal numbers of rows. With a ratio of three they do.
     let balanced = Svm { class_weights: ClassWeights::Balanced, ..svc(1.0, 0.5) };
     assert_eq!(
         fit(&balanced, &x, Targets::classes(&labels, 2)).0.expansion,
@@ -233,25 +233,25 @@ fn class_weights_are_weights() {
     assert_eq!(rules, [ClassWeights::Equal, ClassWeights::Balanced, ClassWeights::Given(vec![1.0, 2.0])]);
 }
 
-/// Three points in the plane, PRML chapter 7: the margin by hand. Rows (0, 0), (0, 1) against (2, 0.5): w = (1, 0),
-/// b = -1, multipliers 1/4, 1/4, 1/2; and two points on the x axis.
+/// Three points in the plane, PRML chapter 7, with the margin by hand. Rows (0, 0), (0, 1) against (2, 0.5): w = (1,
+/// 0), b = -1, multipliers 1/4, 1/4, 1/2. The second case has two points on the x axis.
 #[test]
-fn the_widest_margin_of_three_points() {
+fn margin_of_three_points_agrees_with_the_textbook() {
     let svm = Svm { kernel: Linear::default().into(), tolerance: 1e-9, ..svc(HARD, 1.0) };
     let (model, report) = fit(&svm, &array![[0.0, 0.0], [0.0, 1.0], [2.0, 0.5]], Targets::classes(&[0, 0, 1], 2));
     close("multipliers", &multipliers(&model, 0, 3).to_vec(), &[-0.25, -0.25, 0.5], 1e-8);
     close("intercept", &model.expansion.intercept, &[-1.0], 1e-8);
-    // -2 / d^2, the hulls being 2 apart.
+    // The objective is -2 / d^2, because the hulls are 2 apart.
     close("objective", &[report.functions[0].objective], &[-0.5], 1e-8);
     let (model, _) = fit(&svm, &array![[1.0, 0.0], [3.0, 0.0]], Targets::classes(&[1, 0], 2));
     let f = model.decision_function(array![[0.0, 5.0], [2.0, -1.0], [3.0, 1.0]].view()).unwrap();
     close("f", f.as_slice().unwrap(), &[2.0, 0.0, -1.0], 1e-8);
 }
 
-/// Exclusive or: no line separates it, a Gaussian kernel does, and by symmetry all four multipliers are equal,
-/// 1 / (1 - e)^2 with e = exp(-4 gamma).
+/// Exclusive or: no line separates it, and a Gaussian kernel does. By symmetry all four multipliers are 1 / (1 - e)^2
+/// with e = exp(-4 gamma).
 #[test]
-fn exclusive_or() {
+fn gaussian_kernel_separates_exclusive_or() {
     let x = array![[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]];
     let labels = [0, 1, 1, 0];
     let (model, report) = fit(&Svm { tolerance: 1e-10, ..svc(HARD, 0.5) }, &x, Targets::classes(&labels, 2));
@@ -266,9 +266,10 @@ fn exclusive_or() {
     assert!(error.to_string().contains("classes 0 and 1 cannot be separated"), "{error}");
 }
 
-/// A hard margin is the limit of large costs; where there is none it is an error, soon, whatever the kernel.
+/// A hard margin is the limit of large costs. If there is none, the fit ends with an error in a short time, for any
+/// kernel.
 #[test]
-fn hard_margins() {
+fn hard_margins_are_the_limit_of_large_costs() {
     let (x, labels) = clouds(60, 2, 9);
     let hard = Svm { tolerance: 1e-8, ..svc(HARD, 20.0) };
     let (model, _) = fit(&hard, &x, Targets::classes(&labels, 2));
@@ -282,16 +283,16 @@ fn hard_margins() {
         let error = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap_err();
         assert!(matches!(error, Error::Inseparable { .. }), "{error}");
     }
-    // The same row in both classes.
+    // One row is in both classes.
     let twice = concatenate![Axis(0), x, x.slice(ndarray::s![..1, ..])];
     let both: Vec<usize> = labels.iter().copied().chain([1 - labels[0]]).collect();
     let error = hard.fit(twice.view(), &Targets::classes(&both, 2)).unwrap_err();
     assert!(matches!(error, Error::Inseparable { .. }), "{error}");
 }
 
-/// More than two classes: each function is that of the two-class machine of its rows.
+/// For more than two classes, each function is that of the binary model of its rows.
 #[test]
-fn several_classes_are_duels() {
+fn several_classes_equal_their_binary_models() {
     let (x, labels) = clouds(120, 3, 10);
     let targets = Targets::classes(&labels, 3);
     let duel = |rows: Vec<usize>, second: usize| {
@@ -313,11 +314,11 @@ fn several_classes_are_duels() {
     for k in 0..3 {
         close("rest", &f.column(k).to_vec(), &duel((0..120).collect(), k).to_vec(), 1e-12);
     }
-    // Kernel values made for all functions together are those made for each.
+    // Kernel values computed for all functions together equal those computed for each.
     for multi_class in [MultiClass::OneVsOne, MultiClass::OneVsRest] {
         let exact = Svm { multi_class, tolerance: 1e-8, ..svc(1.0, 0.5) };
         let together = fit(&exact, &x, targets).0.decision_function(x.view()).unwrap();
-        // A cache with room for one search beside them, or for several: threads change no bit.
+        // The cache has room for one search or for several, and threads change no bit.
         for cache_size in [0.2, 0.1, 200.0] {
             let by = |threads| fit(&Svm { cache_size, threads: Some(threads), ..exact.clone() }, &x, targets).0;
             assert!(by(1) == by(2) && by(1) == by(3));
@@ -329,10 +330,10 @@ fn several_classes_are_duels() {
     assert_eq!(rest.predict_class(x.view()).unwrap(), best);
 }
 
-/// Probabilities are those of a sigmoid, sum to one, come back from a file, and are calibrated better than chance;
-/// without them asking is an error.
+/// Probabilities are those of a sigmoid, sum to one, survive a file, and are calibrated better than chance. A model
+/// without them returns an error.
 #[test]
-fn probabilities() {
+fn probabilities_are_calibrated_sigmoids() {
     for (count, rule) in [(2, MultiClass::Auto), (3, MultiClass::OneVsOne), (3, MultiClass::OneVsRest)] {
         let (x, labels) = clouds(300, count, 11);
         let svm = Svm { probability: true, multi_class: rule, ..svc(1.0, 0.5) };
@@ -359,9 +360,9 @@ fn probabilities() {
     }
 }
 
-/// Every kernel trains every formulation; kernel values that are given are as good as a kernel.
+/// Every kernel trains every formulation, and given kernel values give the same result as a kernel.
 #[test]
-fn every_kernel_and_given_values() {
+fn every_kernel_and_given_values_train_every_formulation() {
     let (x, labels) = clouds(60, 2, 13);
     let t = x.column(0).mapv(|v| v.abs().sqrt());
     for kernel in Kernel::NAMES {
@@ -370,7 +371,7 @@ fn every_kernel_and_given_values() {
             let formulation = Formulation::from_name(formulation).unwrap();
             let classes = formulation.name().ends_with("svc");
             let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
-            // No Gram matrix of the sigmoid is promised to have a solution.
+            // A Gram matrix of the sigmoid kernel need not have a solution.
             let indefinite = matches!(kernel.name(), "sigmoid" | "linear_spline");
             let svm = Svm { kernel, formulation, tolerance: 1e-7, max_iterations: Some(200_000), ..Svm::default() };
             let (model, report) = fit(&svm, &x, targets);
@@ -388,9 +389,9 @@ fn every_kernel_and_given_values() {
     }
 }
 
-/// Who stops a fit early, or gives it little time or few steps, has a machine nevertheless, and is told.
+/// If a fit is stopped, or has little time or few steps, there is a model and a status.
 #[test]
-fn limits_leave_a_machine() {
+fn limits_and_observer_leave_a_model() {
     let (x, labels) = clouds(2000, 2, 14);
     let targets = Targets::classes(&labels, 2);
     let hard = Svm { tolerance: 1e-6, ..svc(1e4, 3.0) };
@@ -405,7 +406,7 @@ fn limits_leave_a_machine() {
     for (svm, status) in [
         (Svm { max_iterations: Some(100), ..hard.clone() }, Status::IterationLimit),
         (Svm { time_limit: Some(1e-9), ..hard.clone() }, Status::TimeLimit),
-        // No multiplier of 64-bit numbers is as exact.
+        // No multiplier of 64-bit numbers reaches this tolerance.
         (Svm { tolerance: 1e-300, time_limit: Some(60.0), max_iterations: Some(30_000_000), ..svc(1.0, 1.0) }, Status::Singular),
     ] {
         let rows = if status == Status::Singular { 200 } else { 2000 };
@@ -420,10 +421,11 @@ fn limits_leave_a_machine() {
     assert_eq!(hard.fit_with(x.view(), &targets, &mut silent, &interrupt).unwrap_err(), Error::Interrupted);
 }
 
-/// Costs and features that pairs of multipliers alone would take more than 10 million steps for, whatever the formulation:
-/// the search ends in an optimum, which weak duality proves, or where 64-bit numbers end, within a hundredth of them.
+/// With these costs and features, pairs of multipliers alone would take more than 10 million steps, for any
+/// formulation. The search ends in an optimum, which weak duality proves, or at the accuracy of 64-bit numbers, within
+/// a hundredth of it.
 #[test]
-fn large_costs_and_unscaled_features_take_few_steps() {
+fn large_costs_and_unscaled_features_need_few_steps() {
     let mut random = Pcg64::seed_from_u64(20);
     let scales = [1.0, 10.0, 100.0, 1000.0, 0.1];
     let standard = Array2::from_shape_fn((120, 5), |_| random.random_range(-2.0..2.0));
@@ -447,7 +449,7 @@ fn large_costs_and_unscaled_features_take_few_steps() {
             let own = &report.functions[0];
             assert!(matches!(report.status, Status::Converged | Status::Singular), "{svm:?} {report:?}");
             assert!(report.iterations < 100_000, "{svm:?} {report:?}");
-            // The primal objective: half the squared norm and the errors at their cost. The bias is the one found.
+            // The primal objective is half the squared norm plus the errors at their cost, with the bias of the model.
             let (beta, f) = (multipliers(&model, 0, 120), model.decision_function(x.view()).unwrap().remove_axis(Axis(1)));
             let half = 0.5 * beta.dot(&gram(&svm, &x).dot(&beta));
             let errors: f64 = match formulation {
@@ -457,7 +459,7 @@ fn large_costs_and_unscaled_features_take_few_steps() {
             };
             let primal = half + c * errors;
             let gap = primal + own.objective;
-            // A violation of at most the tolerance of each row, at its cost.
+            // The violation of each row is at most the tolerance, at its cost.
             assert!(
                 gap > -1e-6 * primal && gap < 120.0 * c * own.gap.max(svm.tolerance) + 1e-6 * primal,
                 "{svm:?} {gap} {primal}"
@@ -466,9 +468,9 @@ fn large_costs_and_unscaled_features_take_few_steps() {
     }
 }
 
-/// An infinite cost of regression: the flattest function that leaves no row more than epsilon away, or an error.
+/// An infinite cost in regression gives the flattest function within epsilon of every row, or an error.
 #[test]
-fn a_tube_that_no_row_may_leave() {
+fn infinite_cost_keeps_every_row_within_epsilon() {
     let (x, t) = wave(40, 21);
     let hard = Svm { kernel: rbf(10.0), tolerance: 1e-6, ..svr(HARD, 0.1) };
     let (model, report) = fit(&hard, &x, Targets::real(t.view()));
@@ -480,7 +482,7 @@ fn a_tube_that_no_row_may_leave() {
     let (finite, _) =
         fit(&Svm { formulation: EpsilonSvr { c: 1e9, epsilon: 0.1 }.into(), ..hard.clone() }, &x, Targets::real(t.view()));
     close("tube", f.as_slice().unwrap(), finite.predict_mean(x.view()).unwrap().as_slice().unwrap(), 1e-4);
-    // A line is not that near to a wave; nor is any function to two targets of one row.
+    // Neither a line for a wave nor any function for two targets of one row is within epsilon.
     let twice = concatenate(Axis(0), &[x.view(), x.view()]).unwrap();
     let apart = concatenate(Axis(0), &[t.view(), (&t + 0.5).view()]).unwrap();
     for (svm, x, t) in [(Svm { kernel: Linear::default().into(), ..hard.clone() }, &x, &t), (hard, &twice, &apart)] {
@@ -489,10 +491,10 @@ fn a_tube_that_no_row_may_leave() {
     }
 }
 
-/// Reduced hulls of classes that overlap touch: the machine is the limit of those of larger shares, C-SVC with a large
+/// Reduced hulls of overlapping classes touch. The model is the limit of those of larger shares: C-SVC with a large
 /// cost. No kernel separates classes that have equal rows.
 #[test]
-fn a_share_that_leaves_no_margin() {
+fn nu_too_small_for_a_margin_gives_the_limit_of_large_costs() {
     let (x, labels) = clouds(60, 2, 22);
     let flipped: Vec<usize> = labels.iter().enumerate().map(|(n, k)| if n % 5 == 0 { 1 - k } else { *k }).collect();
     let with = |formulation: Formulation| Svm { kernel: Linear::default().into(), formulation, ..Svm::default() };
@@ -511,7 +513,7 @@ fn a_share_that_leaves_no_margin() {
 }
 
 #[test]
-fn bad_input_is_refused() {
+fn bad_svm_input_is_rejected() {
     let (x, labels) = clouds(40, 2, 15);
     let t = x.column(0).to_owned();
     let classes = Targets::classes(&labels, 2);
@@ -586,16 +588,16 @@ fn bad_input_is_refused() {
     refused(steep, &x, classes, &["kernel value"]);
     let nothing = Array1::zeros(40);
     refused(Svm::default(), &x, classes.with_weights(nothing.view()), &["rows of positive weight: found 0"]);
-    // What a machine cannot do, it says.
+    // Predictions that the model does not support are rejected.
     let model = fit(&svr(1.0, 0.1), &x, real).0;
     assert_eq!(model.predict(x.view()).unwrap_err(), Error::NoPosterior);
     assert!(model.predict_class(x.view()).is_err() && model.predict_probability(x.view(), Moderation::PlugIn).is_err());
     assert!(fit(&Svm::default(), &x, classes).0.predict_functions(x.view()).is_err());
 }
 
-/// Targets that are all the same, features that are constant or repeated: a machine with nothing in it, or an ordinary one.
+/// If all targets are equal, or features are constant or repeated, the model is empty or an ordinary one.
 #[test]
-fn degenerate_data() {
+fn constant_targets_and_features_are_fitted() {
     let (x, labels) = clouds(30, 2, 16);
     let flat = Array1::from_elem(30, 5.0);
     for formulation in ["epsilon_svr", "nu_svr"] {
@@ -615,7 +617,7 @@ fn degenerate_data() {
 }
 
 #[test]
-fn files_come_back_and_damage_is_found() {
+fn svm_files_survive_and_damage_is_detected() {
     let (x, labels) = clouds(60, 3, 17);
     let (model, _) = fit(&svc(1.0, 0.5), &x, Targets::classes(&labels, 3));
     let text = model.to_json().unwrap();
@@ -635,7 +637,7 @@ fn files_come_back_and_damage_is_found() {
     assert!(refused(&|m| m.margins.as_mut().unwrap().objective.clear()).contains("model.margins.objective: found 0 entries"));
     assert!(refused(&|m| m.margins.as_mut().unwrap().vector_classes[0] = 3).contains("model.margins.vector_classes[0]: found 3"));
     assert!(refused(&|m| m.expansion.intercept = vec![0.0]).contains("model.expansion.weights: found rows of 3"));
-    // Parameters come back from JSON, an infinite cost too.
+    // Parameters survive JSON, including an infinite cost.
     for c in [0.5, HARD] {
         let svm = Svm { probability: true, ..svc(c, 0.5) };
         assert_eq!(serde_json::from_str::<Svm>(&serde_json::to_string(&svm).unwrap()).unwrap(), svm);

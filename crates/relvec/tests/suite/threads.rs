@@ -1,8 +1,8 @@
-//! What may go from thread to thread, and threads where the system is mean.
+//! Types that may be sent between threads, and pools of threads if the system limits them.
 
 use relvec::*;
 
-/// Every public type may be sent to another thread and shared with it.
+/// Every public type can be sent to another thread and shared with it.
 #[test]
 fn public_types_are_send_and_sync() {
     fn both<T: Send + Sync>() {}
@@ -129,7 +129,8 @@ fn public_types_are_send_and_sync() {
         Variational,
         WeightPrior,
     ];
-    // None is forgotten: those that the root names, but for traits, functions, constants and what a caller implements.
+    // The list is complete: every name that the root exports, except for traits, functions, constants and what a caller
+    // implements.
     let lib = include_str!("../../src/lib.rs");
     let names = lib.split("pub use ").skip(1).flat_map(|part| {
         let list = part.split_once("::").map_or("", |(_, names)| names.split(';').next().unwrap_or(""));
@@ -153,7 +154,7 @@ fn public_types_are_send_and_sync() {
 }
 
 #[test]
-fn pools_have_the_threads_that_are_asked_for() {
+fn pools_have_the_requested_number_of_threads() {
     for threads in [1, 3] {
         assert_eq!(thread_pool(Some(threads)).unwrap().current_num_threads(), threads);
     }

@@ -1,4 +1,4 @@
-//! Honest variance: the healed one, draws of functions, joint covariances.
+//! Reliable variances: the healed variance, draws of functions, and joint covariances.
 
 use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
 
-/// sin(x) / x with noise, and a gap in the inputs.
+/// Returns sin(x) / x with noise, and a gap in the inputs.
 fn gap(rows: usize) -> (Array2<f64>, Array1<f64>) {
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let x = Array2::from_shape_simple_fn((rows, 1), || {
@@ -28,7 +28,7 @@ fn healed() -> Rvm {
     Rvm { kernel, variance: Some(Variance::Healed), ..Rvm::tipping2001() }
 }
 
-/// inv(a) b by elimination.
+/// Returns inv(a) b by elimination.
 fn solve_dense(mut a: Array2<f64>, mut b: Array1<f64>) -> Array1<f64> {
     let n = b.len();
     for k in 0..n {
@@ -46,7 +46,7 @@ fn solve_dense(mut a: Array2<f64>, mut b: Array1<f64>) -> Array1<f64> {
     b
 }
 
-/// Mean and variance at `x` of the model with one more basis function there, solved anew.
+/// Returns mean and variance at `x` of the model with one more basis function there, solved from the start.
 fn augmented(model: &Model, rows: &Array2<f64>, t: &Array1<f64>, x: &Array2<f64>) -> (f64, f64) {
     let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel") };
     let all = concatenate![Axis(0), centres.view(), x.view()];
@@ -68,7 +68,7 @@ fn augmented(model: &Model, rows: &Array2<f64>, t: &Array1<f64>, x: &Array2<f64>
 }
 
 #[test]
-fn healing_is_inference_with_one_more_basis_function() {
+fn healed_variance_equals_one_more_basis_function() {
     let (x, t) = gap(60);
     for bias in [true, false] {
         let (model, _) = Rvm { bias, ..healed() }.fit(x.view(), &Targets::real(t.view())).unwrap();
@@ -85,7 +85,7 @@ fn healing_is_inference_with_one_more_basis_function() {
 }
 
 #[test]
-fn a_healed_variance_grows_to_that_of_the_target() {
+fn healed_variance_grows_to_that_of_the_target() {
     let (x, t) = gap(80);
     let (model, _) = healed().fit(x.view(), &Targets::real(t.view())).unwrap();
     let spread = t.var(0.0);
@@ -96,14 +96,14 @@ fn a_healed_variance_grows_to_that_of_the_target() {
     // In the middle of the gap, and among the data.
     assert!(at(0.0).model_variance[0] > 0.3 * spread, "{}", at(0.0).model_variance[0]);
     assert!(at(-6.0).model_variance[0] < 0.1 * spread);
-    // Through the model file, bit for bit.
+    // The model file keeps every bit.
     let again = Model::from_json(&model.to_json().unwrap()).unwrap();
     assert_eq!(again, model);
     assert_eq!(again.predict(x.view()).unwrap(), model.predict(x.view()).unwrap());
 }
 
 #[test]
-fn a_sample_of_the_rows_stands_for_all() {
+fn sample_of_retained_rows_approximates_all_rows() {
     let (x, t) = gap(400);
     let fit = |keep_rows| Rvm { keep_rows, ..healed() }.fit(x.view(), &Targets::real(t.view())).unwrap().0;
     let (all, some) = (fit(None), fit(Some(200)));
@@ -113,7 +113,7 @@ fn a_sample_of_the_rows_stands_for_all() {
     let new = Array2::from_shape_fn((60, 1), |(i, _)| -14.0 + 0.5 * i as f64);
     let (a, b) = (all.predict(new.view()).unwrap(), some.predict(new.view()).unwrap());
     let plain = all.predict_with(new.view(), Variance::Posterior).unwrap();
-    // Residuals of few rows, each in the name of others, would move means by noise.
+    // Residuals of few rows, scaled up to all rows, would change means by noise.
     assert_eq!(b.mean, plain.mean);
     assert_ne!(a.mean, plain.mean);
     for i in 0..new.nrows() {
@@ -121,19 +121,19 @@ fn a_sample_of_the_rows_stands_for_all() {
         let ratio = (b.variance()[i] / a.variance()[i]).sqrt();
         assert!((0.7..1.4).contains(&ratio), "row {i}: {ratio}");
     }
-    // Rows that are kept do not change what the posterior says.
+    // Retained rows do not change the posterior.
     let kept = Rvm { variance: Some(Variance::Posterior), keep_rows: Some(50), ..healed() };
     let (kept, _) = kept.fit(x.view(), &Targets::real(t.view())).unwrap();
     assert_eq!(kept.predict(new.view()).unwrap(), plain);
     assert!(kept.predict_with(new.view(), Variance::Healed).is_ok());
-    // Rows together, and rows left out, are the posterior's affair, whatever the variance of the model.
+    // Joint covariances and leave-one-out predictions use the posterior, whatever the variance of the model.
     assert_eq!(all.predict_covariance(new.view(), None).unwrap(), kept.predict_covariance(new.view(), None).unwrap());
     let targets = Targets::real(t.view());
     assert_eq!(all.leave_one_out(x.view(), &targets).unwrap(), kept.leave_one_out(x.view(), &targets).unwrap());
 }
 
 #[test]
-fn weights_are_repetitions_for_the_healed_variance() {
+fn weights_equal_repeated_rows_for_the_healed_variance() {
     let (x, t) = gap(50);
     let c = Array1::from_shape_fn(50, |i| 1.0 + (i % 3) as f64);
     let twice: Vec<usize> = (0..50).flat_map(|i| vec![i; c[i] as usize]).collect();
@@ -171,7 +171,7 @@ fn draws_have_the_joint_covariance() {
                 assert!((sampled[[i, j]] - expected).abs() < 0.03 * size, "{i} {j}: {} {expected}", sampled[[i, j]]);
             }
         }
-        // In blocks as in one.
+        // Blocks give the same draws.
         let whole = model.draws(5, 1, true).unwrap().at(new.view()).unwrap();
         let mut draws = model.draws(5, 1, true).unwrap();
         let parts = [draws.at(new.slice(s![..2, ..])).unwrap(), draws.at(new.slice(s![2.., ..])).unwrap()];
@@ -181,8 +181,8 @@ fn draws_have_the_joint_covariance() {
     }
 }
 
-/// Whatever the noise and the scheme: the variance of a drawn observation is the predicted one, the square of `std`
-/// under normal noise, of `deviation` under Student-t noise.
+/// For every noise and scheme, the variance of a drawn observation equals the predicted one: the square of `std` under
+/// normal noise, and of `deviation` under Student-t noise.
 #[test]
 fn draws_have_the_predicted_covariance_under_every_noise() {
     let (x, t) = gap(12);
@@ -190,7 +190,7 @@ fn draws_have_the_predicted_covariance_under_every_noise() {
     let kernel = || Rbf { gamma: 0.5.into() }.into();
     let student = |degrees| StudentT { noise_degrees: Some(degrees), noise_variance: Some(0.02) }.into();
     let variational = Rvm { inference: Variational::default().into(), kernel: kernel(), ..Rvm::tipping2001() };
-    // 12 rows, and so many degrees of freedom: Student-t noise would have 1.2 times the variance.
+    // 12 rows give 12 degrees of freedom, at which Student-t noise would have 1.2 times the variance.
     for (rvm, heavy) in [
         (variational, false),
         (Rvm { likelihood: student(7.0), kernel: kernel(), ..Rvm::tipping2001() }, true),
@@ -217,7 +217,7 @@ fn draws_have_the_predicted_covariance_under_every_noise() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn unsupported_variances_and_draws_are_rejected() {
     let (x, t) = gap(30);
     let name = |result: Result<()>| match result {
         Err(Error::Parameter { name, .. }) => name,
@@ -243,7 +243,7 @@ fn what_cannot_be_is_refused() {
     let mut sums = Statistics::new(&kernel(), x.view()).unwrap();
     sums.update(x.view(), &Targets::real(t.view())).unwrap();
     assert_eq!(name(healed().fit_statistics(&sums).map(drop)), "variance");
-    // A file whose rows do not fit.
+    // A file whose retained rows do not fit the model.
     let (mut model, _) = healed().fit(x.view(), &Targets::real(t.view())).unwrap();
     model.kept_rows.as_mut().unwrap().residuals.pop();
     assert!(matches!(Model::from_json(&model.to_json().unwrap()), Err(Error::ModelFile(_))));

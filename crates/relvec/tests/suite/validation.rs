@@ -1,4 +1,4 @@
-//! Sparsity, cross-validation, calibration, and leaving out one row at a time.
+//! Sparsity, cross-validation, calibration, and leave-one-out.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
 
-/// Rows, noisy targets of a curved surface, and classes by their sign.
+/// Returns rows, noisy targets of a curved surface, and classes by their sign.
 fn data(seed: u64, rows: usize, signal: f64) -> (Array2<f64>, Array1<f64>, Vec<usize>) {
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     let x = Array2::from_shape_simple_fn((rows, 2), || random.random_range(-2.0..2.0));
@@ -45,7 +45,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
 }
 
 #[test]
-fn each_kernel_gains_what_it_must() {
+fn each_kernel_gains_at_least_the_sparsity() {
     let (x, t, labels) = data(1, 120, 1.0);
     for (rvm, targets) in [(rbf(2.0), Targets::real(t.view())), (classifier(2.0), Targets::classes(&labels, 2))] {
         let mut vectors = vec![];
@@ -54,7 +54,7 @@ fn each_kernel_gains_what_it_must() {
             let (model, report) = own.fit(x.view(), &targets).unwrap();
             assert_eq!(report.status, Status::Converged);
             report.trace.windows(2).for_each(|p| assert!(p[1].log_evidence >= p[0].log_evidence - 1e-6));
-            // What is reported is the evidence itself, and what is maximised that less the price.
+            // The reported value is the evidence itself. The maximised value is the evidence less the penalty.
             let evidence = |at: &Hyperparameters| own.evaluate(x.view(), &targets, at).unwrap().log_evidence;
             let whole = evidence(&hyper(&model));
             close("the evidence", &[model.log_evidence.unwrap()], &[whole], 1e-8);
@@ -75,7 +75,7 @@ fn each_kernel_gains_what_it_must() {
 }
 
 #[test]
-fn a_large_dictionary_weighs_kernels_as_well() {
+fn sparsity_applies_to_large_dictionaries() {
     let (x, t, _) = data(2, 1500, 1.0);
     let fit = |sparsity: f64| {
         let rvm = Rvm { sparsity: sparsity.into(), ..rbf(2.0) };
@@ -87,11 +87,11 @@ fn a_large_dictionary_weighs_kernels_as_well() {
 }
 
 #[test]
-fn cross_validation_tells_what_new_rows_are_like() {
+fn cross_validation_predicts_the_scores_of_new_rows() {
     let (x, t, labels) = data(3, 300, 1.0);
     let (new, new_t, new_labels) = data(4, 2000, 1.0);
     let (model, report) = Rvm { cv: Some(5), ..rbf(1.0) }.fit(x.view(), &Targets::real(t.view())).unwrap();
-    // The fit to all rows is that without cross-validation.
+    // The fit to all rows equals the fit without cross-validation.
     assert_eq!(model, rbf(1.0).fit(x.view(), &Targets::real(t.view())).unwrap().0);
     let validation = report.validation.unwrap();
     assert_eq!((validation.folds, validation.rows, validation.shared_landmarks), (5, 300, false));
@@ -110,14 +110,14 @@ fn cross_validation_tells_what_new_rows_are_like() {
     let loss = -new_labels.iter().enumerate().map(|(n, k)| logs[[n, *k]]).sum::<f64>() / 2000.0;
     assert!((scores.log_loss.unwrap() - loss).abs() < 0.15, "{scores:?} {loss}");
     assert!(scores.error_rate.unwrap() < 0.3 && scores.rmse.is_none());
-    // Several classes at once.
+    // Several classes in one model.
     let kinds: Vec<usize> = t.iter().map(|t| if *t > 0.7 { 2 } else { usize::from(*t > -0.4) }).collect();
     let (_, report) = Rvm { cv: Some(3), ..classifier(1.0) }.fit(x.view(), &Targets::classes(&kinds, 3)).unwrap();
     assert!(report.validation.unwrap().scores.error_rate.unwrap() < 0.5);
 }
 
 #[test]
-fn one_pass_over_landmarks_serves_all_folds() {
+fn folds_share_landmarks_and_sums() {
     let (x, t, _) = data(5, 600, 1.0);
     let rvm = Rvm { cv: Some(4), dictionary: 60.into(), ..rbf(1.0) };
     let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
@@ -130,7 +130,7 @@ fn one_pass_over_landmarks_serves_all_folds() {
 }
 
 #[test]
-fn on_noise_next_to_nothing_is_kept() {
+fn chosen_sparsity_leaves_few_kernels_on_noise() {
     let (mut plain, mut chosen) = (0, 0);
     for seed in 0..6 {
         let (x, t, _) = data(10 + seed, 120, 0.0);
@@ -147,8 +147,8 @@ fn on_noise_next_to_nothing_is_kept() {
 }
 
 #[test]
-fn calibrated_variances_cover() {
-    // Many narrow kernels on few rows: the evidence alone is too sure.
+fn calibrated_variances_cover_new_targets() {
+    // With many narrow kernels on few rows, the evidence alone is overconfident.
     let (x, t, _) = data(6, 200, 1.0);
     let (new, new_t, _) = data(7, 3000, 1.0);
     let fit = |calibrate| Rvm { calibrate, ..rbf(20.0) }.fit(x.view(), &Targets::real(t.view())).unwrap();
@@ -171,7 +171,7 @@ fn calibrated_variances_cover() {
 }
 
 #[test]
-fn left_out_rows_are_refits_with_the_precisions_held() {
+fn left_out_predictions_equal_refits_with_fixed_precisions() {
     let (x, t, labels) = data(8, 80, 1.0);
     let c = Array1::from_shape_fn(80, |n| [1.0, 2.0, 0.5][n % 3]);
     let centres = Centres(x.select(Axis(0), &[3, 17, 40, 55, 60, 71]));
@@ -200,17 +200,17 @@ fn left_out_rows_are_refits_with_the_precisions_held() {
             let gap = (left.mean[n] - expected.mean[0]).abs() / (1.0 + expected.mean[0].abs());
             worst = worst.max(gap);
         }
-        // Laplace's cavity is no refit, but close.
+        // The cavity of the Laplace approximation is close to a refit.
         assert!(worst < 0.05, "{worst}");
         let density = found.log_density.mean().unwrap();
         assert!(density < 0.0 && density > -1.5, "{density}");
     }
 }
 
-/// Of several classes, counts and Student-t noise the cavity is close to refits; of two classes under the softmax it is
-/// that of the one function.
+/// For several classes, counts and Student-t noise, the cavity is close to refits. For two classes under the softmax it
+/// is that of the single function.
 #[test]
-fn other_likelihoods_leave_rows_out() {
+fn left_out_predictions_of_other_likelihoods_are_near_refits() {
     let (x, t, _) = data(8, 80, 1.0);
     let c = Array1::from_shape_fn(80, |n| [1.0, 2.0, 0.5][n % 3]);
     let landmarks = Landmarks::Given(Centres(x.select(Axis(0), &[3, 17, 40, 55, 60, 71])));
@@ -275,7 +275,7 @@ fn other_likelihoods_leave_rows_out() {
                 "poisson" => Targets::real(some_counts.view()).with_exposure(e.view()),
                 _ => Targets::real(some_t.view()),
             };
-            // The degrees of freedom are held, too.
+            // The degrees of freedom are fixed, too.
             let held = match rvm.likelihood {
                 Likelihood::StudentT(_) => of(StudentT { noise_degrees: model.noise_degrees(), ..StudentT::default() }.into()),
                 _ => rvm.clone(),
@@ -288,7 +288,7 @@ fn other_likelihoods_leave_rows_out() {
             moved += (seen(&model, n) - expected).abs();
         }
         println!("{name}: off by {off}, at most {worst}, in-sample by {moved}");
-        // Where rows count for less the more they differ, others count for more without one that is left out.
+        // If row weights depend on the residuals, leaving out one row changes the weights of others.
         let (most, share) = if name == "student_t" { (0.5, 0.7) } else { (0.02, 0.05) };
         assert!(worst < most && off < share * moved, "{name}: off by {off}, at most {worst}, in-sample by {moved}");
         if let Some(all) = &found.log_probability {
@@ -296,7 +296,7 @@ fn other_likelihoods_leave_rows_out() {
         }
     }
 
-    // Noise that is known of each row: exactly.
+    // With given noise of each row it is exact.
     let noise = Array1::from_shape_fn(80, |n| 0.02 + 0.1 * (n % 5) as f64);
     let known = Targets::real(t.view()).with_noise_variance(noise.view());
     let rvm = Rvm { landmarks: landmarks.clone(), ..rbf(0.5) };
@@ -316,7 +316,8 @@ fn other_likelihoods_leave_rows_out() {
     assert!(error.contains("noise variance for each row"), "{error}");
 }
 
-/// Probabilities of counts sum to one, have the mean and variance that are predicted, and of a sharp rate are Poisson's.
+/// Probabilities of counts sum to one and have the predicted mean and variance. For a certain rate they are those of
+/// the Poisson distribution.
 #[test]
 fn probabilities_of_counts_are_those_of_their_distribution() {
     for (mean, variance, e) in [(0.3, 0.4, 1.0), (-3.0, 2.0, 0.5), (3.0, 0.01, 2.0), (2.0, 0.0, 1.0), (-1.0, 1e-12, 3.0)] {
@@ -344,13 +345,13 @@ fn probabilities_of_counts_are_those_of_their_distribution() {
 }
 
 #[test]
-fn ending_early_leaves_a_model() {
+fn stopped_cross_validation_leaves_a_model() {
     let (x, t, _) = data(9, 200, 1.0);
     let targets = Targets::real(t.view());
     let rvm = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), calibrate: true, ..rbf(5.0) };
     let (_, whole) = rvm.fit(x.view(), &targets).unwrap();
     let first = rbf(5.0).fit(x.view(), &targets).unwrap().1.iterations;
-    // Within the folds: what there is is the first model.
+    // A stop within the folds leaves the model of all rows.
     let mut calls = 0;
     let mut stop = |_: &Progress| {
         calls += 1;
@@ -365,7 +366,7 @@ fn ending_early_leaves_a_model() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn unsupported_validation_is_rejected() {
     let (x, t, labels) = data(12, 40, 1.0);
     let (real, classes) = (Targets::real(t.view()), Targets::classes(&labels, 2));
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
@@ -390,15 +391,15 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused(committee.fit(x.view(), &Targets::classes(&kinds, 3))), "cv");
     let mut sums = Statistics::new(&rbf(1.0).kernel, x.view()).unwrap();
     sums.update(x.view(), &real).unwrap();
-    // By the parameter that asks for the cross-validation.
+    // The error names the parameter that requires cross-validation.
     assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums)), "calibrate");
     assert_eq!(refused(Rvm { calibrate: true, cv: Some(3), ..rbf(1.0) }.fit_statistics(&sums)), "cv");
 }
 
-/// Rows left out are scored with the noise that is known of them: where it is the same for all, as with a noise
-/// variance that is given, from rows and from sums alike.
+/// Held-out rows are scored with their given noise. If it is equal for all rows, the scores are those of a fixed noise
+/// variance, from rows and from sums.
 #[test]
-fn known_noise_is_known_of_rows_left_out() {
+fn held_out_rows_are_scored_with_their_known_noise() {
     let (x, t, _) = data(21, 200, 1.0);
     let v = Array1::from_elem(200, 0.09);
     for dictionary in [Dictionary::default(), 60.into()] {
@@ -414,7 +415,7 @@ fn known_noise_is_known_of_rows_left_out() {
         close("scores", &scores(&report), &scores(&expected), 1e-7);
         assert_eq!(report.validation.unwrap().shared_landmarks, dictionary == 60.into());
     }
-    // Uneven noise: intervals hold where it is small and where it is large.
+    // With uneven noise, intervals are correct for small and for large noise.
     let mut random = rand_pcg::Pcg64::seed_from_u64(22);
     let v: Array1<f64> = Array1::from_shape_fn(200, |n| if n % 2 == 0 { 0.01 } else { 1.0 });
     let x = x.select(Axis(1), &[0]);
@@ -429,8 +430,8 @@ fn known_noise_is_known_of_rows_left_out() {
     assert_eq!(refused(Rvm { calibrate: true, ..own }.fit(x.view(), &known)), "calibrate");
 }
 
-/// Under Student-t noise rows left out are scored by its density, which outliers do not spoil.
-/// Counts are scored by their probability, over their exposures: the same as by hand, from the folds that there are.
+/// Counts are scored by their probability, given their exposures. The scores agree with those computed by hand from the
+/// folds.
 #[test]
 fn counts_are_scored_by_their_probability() {
     let (x, t, _) = data(31, 30, 1.0);
@@ -439,7 +440,7 @@ fn counts_are_scored_by_their_probability() {
     let some = Targets::real(counts.view()).with_exposure(exposure.view());
     let own = Rvm { cv: Some(30), likelihood: Poisson::default().into(), ..rbf(0.7) };
     let scores = own.fit(x.view(), &some).unwrap().1.validation.unwrap().scores;
-    // With a fold for each row there is one way to part them.
+    // With one fold per row the folds are unique.
     let (mut loss, mut square) = (0.0, 0.0);
     for n in 0..30 {
         let rest: Vec<usize> = (0..30).filter(|m| *m != n).collect();
@@ -460,6 +461,7 @@ fn counts_are_scored_by_their_probability() {
     assert!(report.validation.unwrap().tried.len() > 1 && model.relevance.len() < 30);
 }
 
+/// Under Student-t noise held-out rows are scored by its density, which outliers do not dominate.
 #[test]
 fn student_t_noise_is_scored_by_its_density() {
     let (x, mut t, _) = data(23, 150, 1.0);

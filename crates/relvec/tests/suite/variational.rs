@@ -25,9 +25,9 @@ fn all(model: &Model, bias: Option<f64>, rest: &[f64]) -> Vec<f64> {
     bias.into_iter().chain(rest.iter().copied()).collect()
 }
 
-/// Bound of every iteration, factors after some of them, predictions after the last.
+/// Compares the bound of every iteration, the factors after some of them, and the predictions after the last.
 #[test]
-fn golden_traces() {
+fn iterations_agree_with_the_golden_record() {
     let names = ["reg_vb_n30", "cls_vb_jj_n30", "reg_sinc_gauss_n40", "reg_2d_gauss_n50", "cls_1d_gauss_n36", "cls_2d_gauss_n50"];
     for name in names {
         let case = golden(name);
@@ -44,7 +44,8 @@ fn golden_traces() {
             assert_eq!(model.log_evidence.unwrap(), *trace.last().unwrap());
             let prediction = model.predict(case.test.view()).unwrap();
             close(&format!("{name} {key} mean"), prediction.mean.as_slice().unwrap(), &floats(&record["pred_mean"]), 1e-9);
-            // The printed noise is that after the last q(beta), the model's that which its q(w) was made with.
+            // The printed noise is that after the last q(beta). The noise of the model is that for which its q(w) was
+            // computed.
             let noise = record["E_tau"].as_f64().map_or(0.0, |tau| 1.0 / tau);
             let variance: Vec<f64> = floats(&record["pred_var"]).iter().map(|v| v - noise).collect();
             close(&format!("{name} {key} variance"), prediction.model_variance.as_slice().unwrap(), &variance, 1e-8);
@@ -62,7 +63,7 @@ fn golden_traces() {
                 let (now, _) = fit(k);
                 let weights = all(&now, Some(now.expansion.intercept[0]), now.expansion.weights.as_slice().unwrap());
                 close(&format!("{what}, mu"), &weights, &floats(&snapshot["mu"]), 1e-9);
-                // The next q(w) is made with these.
+                // The next q(w) is computed with these values.
                 let (next, _) = fit(k + 1);
                 let logs = |alpha: &[f64]| alpha.iter().map(|a| a.ln()).collect::<Vec<_>>();
                 let alpha = all(&next, next.intercept_alpha, &next.alpha);
@@ -75,7 +76,7 @@ fn golden_traces() {
     }
 }
 
-/// Rows in the plane and a wiggly function of them.
+/// Returns rows in the plane and a function of them that varies much.
 fn problem(seed: u64, n: usize) -> (Array2<f64>, Array1<f64>) {
     let mut state = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
     let mut uniform = || {
@@ -132,8 +133,8 @@ fn the_bound_never_falls() {
     }
 }
 
-/// Hyperpriors that leave nothing open fix the precisions at a / b and c / d: of values the bound is then the log
-/// evidence with these; of classes it is a log probability. No digits are lost in their huge logarithms.
+/// Hyperpriors of very small variance fix the precisions at a / b and c / d. For regression the bound is then the log
+/// evidence at these precisions, and for classes it is a log probability. No digits are lost in their huge logarithms.
 #[test]
 fn narrow_hyperpriors_fix_the_precisions() {
     let (x, t) = problem(7, 30);
@@ -155,7 +156,7 @@ fn narrow_hyperpriors_fix_the_precisions() {
             };
             let fixed = Rvm { inference: Inference::Em(Em::default()), ..rvm };
             let evidence = fixed.evaluate(x.view(), &Targets::real(t.view()), &at).unwrap().log_evidence;
-            // What is left open is of the order of 1 / size.
+            // The remaining freedom is of the order of 1 / size.
             close("the bound", &[model.log_evidence.unwrap()], &[evidence], 1e-9 + 50.0 / size);
         }
         for prune in [false, true] {
@@ -170,9 +171,9 @@ fn narrow_hyperpriors_fix_the_precisions() {
     }
 }
 
-/// (M24) and (M25) hold where a fit has come to rest, in the user's units; and the bound is below the evidence.
+/// (M24) and (M25) hold for a converged fit, in the user's units, and the bound is below the evidence.
 #[test]
-fn factors_agree_at_rest() {
+fn factors_agree_at_convergence() {
     let (x, t) = problem(3, 40);
     let t = t.mapv(|v| 50.0 * v + 7.0);
     let targets = Targets::real(t.view());
@@ -200,17 +201,17 @@ fn factors_agree_at_rest() {
     let expected = (hyperpriors.c + 20.0) / (hyperpriors.d + 0.5 * e);
     assert!((beta / expected).ln().abs() < 1e-6, "noise precision {beta} {expected}");
     assert!(report.certificate.largest_gradient < 1e-4, "{}", report.certificate.largest_gradient);
-    // Type II at the best alpha is no average over them.
+    // The type-II evidence at the best alpha is not an average over alpha.
     assert!(model.log_evidence.unwrap() < got.log_evidence);
 }
 
-/// A fit that its time ends, mostly in the middle of a pass over the rows, has the bound of its last iteration.
+/// A fit that its time limit ends, mostly during a data pass, has the bound of its last iteration.
 #[test]
 fn time_ends_a_fit_between_iterations() {
     let (x, t) = problem(4, 6000);
     let labels = labels(&t);
     let targets = Targets::classes(&labels, 2);
-    // So few landmarks that none are left out, however little time there is.
+    // With so few landmarks none are left out, however short the time is.
     let rvm = Rvm { likelihood: Bernoulli::default().into(), dictionary: 100.into(), ..variational() };
     for limit in [0.15, 0.2, 0.25, 0.3] {
         let (model, report) = Rvm { time_limit: Some(limit), ..rvm.clone() }.fit(x.view(), &targets).unwrap();
@@ -222,9 +223,9 @@ fn time_ends_a_fit_between_iterations() {
     }
 }
 
-/// Rows of weight two are rows twice.
+/// Rows of weight two equal repeated rows.
 #[test]
-fn weights_are_repetitions() {
+fn weights_equal_repeated_rows() {
     let (x, t) = problem(5, 30);
     let repeated =
         (ndarray::concatenate![Axis(0), x, x.slice(s![..10, ..])], ndarray::concatenate![Axis(0), t, t.slice(s![..10])]);
@@ -240,7 +241,7 @@ fn weights_are_repetitions() {
     close("bound of classes", &[a.log_evidence.unwrap()], &[b.log_evidence.unwrap()], 1e-12);
 }
 
-/// Pruning lowers the bound by no more than its tolerance each time, and leaves few weights of many.
+/// Each pruning lowers the bound by at most its tolerance, and few of many weights remain.
 #[test]
 fn pruning_keeps_the_bound() {
     for seed in 0..3 {
@@ -293,9 +294,9 @@ fn hyperpriors_must_be_proper() {
     }
 }
 
-/// Zero, which other schemes have by default, is none that could be normalised.
+/// The default values of other schemes, zero, are no proper hyperpriors, so that this scheme has its own.
 #[test]
-fn hyperpriors_that_are_not_named_are_the_default() {
+fn hyperpriors_that_are_not_given_have_defaults() {
     let read = |text: &str| serde_json::from_str::<Inference>(text);
     let Inference::Variational(some) = read(r#"{"variational": {"hyperpriors": {"a": 1e-3}}}"#).unwrap() else { panic!() };
     assert_eq!(some, Variational { hyperpriors: Hyperpriors { a: 1e-3, b: 1e-6, c: 1e-6, d: 1e-6 }, ..Variational::default() });
@@ -307,9 +308,9 @@ fn hyperpriors_that_are_not_named_are_the_default() {
     assert_eq!(em.hyperpriors, Hyperpriors { a: 1e-3, ..Hyperpriors::default() });
 }
 
-/// Of several models of two classes a vector is in use that is in use in one of them.
+/// For several binary models, a vector is in use if it is in use in at least one of them.
 #[test]
-fn vectors_in_use_of_a_committee() {
+fn vectors_in_use_of_binary_models_are_counted_once() {
     let (x, t) = problem(5, 60);
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > -0.4) + usize::from(*t > 0.4)).collect();
     for prune in [false, true] {
@@ -329,9 +330,9 @@ fn vectors_in_use_of_a_committee() {
     }
 }
 
-/// A constant target and a table without spread end in something finite.
+/// A constant target and rows that are all equal give finite results.
 #[test]
-fn degenerate_tables() {
+fn constant_targets_and_equal_rows_are_fitted() {
     let (x, _) = problem(2, 20);
     let flat = Array1::from_elem(20, 3.0);
     let (model, _) = variational().fit(x.view(), &Targets::real(flat.view())).unwrap();
@@ -342,10 +343,10 @@ fn degenerate_tables() {
     assert!(model.predict(same.view()).unwrap().mean.iter().all(|m| (m - 0.95).abs() < 0.05));
 }
 
-/// Bishop & Tipping 2000, table 1: sinc, 50 rows, noise 0.1, 25 draws. Error, kernels, noise of the type-II machine
-/// 0.0494, 6.9, 0.0943; of the variational one 0.0494, 7.4, 0.0950.
+/// Bishop & Tipping 2000, table 1: sinc, 50 rows, noise 0.1, 25 draws. Error, kernels and noise are 0.0494, 6.9 and
+/// 0.0943 for the type-II method, and 0.0494, 7.4 and 0.0950 for the variational one.
 #[test]
-fn sinc_of_the_paper() {
+fn errors_on_sinc_agree_with_the_paper() {
     let grid = Array2::from_shape_fn((1001, 1), |(i, _)| -10.0 + 20.0 * i as f64 / 1000.0);
     let sinc = |x: f64| if x == 0.0 { 1.0 } else { x.sin() / x };
     let truth = grid.column(0).mapv(sinc);
@@ -379,11 +380,12 @@ fn sinc_of_the_paper() {
         assert!((5.0..8.5).contains(kernels), "{kernels} kernels");
         assert!((noise / 0.0947 - 1.0).abs() < 0.08, "noise {noise}");
     }
-    // As in the paper: no better, no worse.
+    // As in the paper, the errors agree.
     assert!((found[1][0] / found[0][0] - 1.0).abs() < 0.08, "{found:?}");
 }
 
-/// q(alpha) and q(beta) in the report have the model's precisions for means, and at rest the rates that (M25) gives.
+/// The means of q(alpha) and q(beta) in the report are the model's precisions, and their rates after convergence are
+/// those of (M25).
 #[test]
 fn the_report_has_the_distributions_of_the_precisions() {
     let (x, t) = problem(3, 50);
@@ -409,9 +411,10 @@ fn the_report_has_the_distributions_of_the_precisions() {
     assert_eq!(report.precisions, None);
 }
 
-/// Rows apart by no more than rounding have one basis function, as equal rows have: each of two would have a prior of its own.
+/// Rows that differ by rounding only share one basis function, as equal rows do. Two basis functions would have two
+/// priors.
 #[test]
-fn rows_apart_by_rounding_fit_as_equal_rows_do() {
+fn rows_that_differ_by_rounding_are_fitted_as_equal_rows() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(12);
     let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
     let half = Array2::from_shape_simple_fn((30, 2), &mut normal);
@@ -437,7 +440,8 @@ fn rows_apart_by_rounding_fit_as_equal_rows_do() {
             apart.slice_mut(s![30.., ..]).mapv_inplace(|v| v + by * (1.0 + v.abs()));
             let (found, mean) = fit(&apart);
             assert_eq!(found, 30, "{by}");
-            // Equal rows of one class are one row of twice the weight, and these are not: rounding may differ.
+            // Equal rows of one class are merged into one row of twice the weight, and these are not. Rounding may
+            // differ.
             close("mean", &mean.to_vec(), &expected.to_vec(), 1e-8);
         }
     }

@@ -1,4 +1,4 @@
-//! Texts use the words of the literature, and words that a reader need not look up.
+//! Texts use the words of the literature, and no words that a reader would have to look up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Files below a folder with one of the extensions, by their paths from the root; files of the folder alone unless `deep`.
+/// Files below a folder with one of the extensions, by their paths from the root; files of the folder alone unless
+/// `deep`.
 fn files(folder: &str, extensions: &[&str], deep: bool) -> Vec<String> {
     let mut found = vec![];
     for entry in fs::read_dir(root().join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}")) {
@@ -100,7 +101,8 @@ fn docstrings(text: &str) -> Vec<String> {
     text.lines().map(keep).collect()
 }
 
-/// Lines of the doc comments of a Rust file, without their marks and what stands between backquotes; other lines are empty.
+/// Lines of the doc comments of a Rust file, without their marks and what stands between backquotes; other lines are
+/// empty.
 fn doc_comments(text: &str) -> Vec<String> {
     let comment = |line: &str| {
         let line = line.trim_start();
@@ -178,8 +180,8 @@ fn states_a_shape(comment: &str) -> bool {
     comment.split('[').skip(1).any(is_shape)
 }
 
-/// Number of the functions that take or return arrays and are public or documented, without methods of implemented traits and
-/// without tests; and those of them whose doc comment states no shape or says no more than a link.
+/// Number of the functions that take or return arrays and are public or documented, without methods of implemented
+/// traits and without tests; and those of them whose doc comment states no shape or says no more than a link.
 fn find_shapeless(name: &str, text: &str) -> (usize, Vec<String>) {
     let text = text.split("\n#[cfg(test)]\nmod").next().unwrap_or("");
     let lines: Vec<&str> = text.lines().collect();
@@ -242,7 +244,7 @@ fn documents_use_no_private_words() {
 }
 
 #[test]
-fn the_command_uses_no_private_words() {
+fn command_uses_no_private_words() {
     let words = [WORDS, WORDS_OF_DOCUMENTS].concat();
     let sources = files("crates/relvec-cli/src", &["rs"], true);
     let found: Vec<String> = sources.iter().flat_map(|name| find(name, &printed(&read(name)), &words)).collect();
@@ -291,7 +293,8 @@ fn functions_without_shapes_are_found() {
     }
     let text = "/// Rows.\nfn a(x: ArrayView2<f64>) {\n}\n/// `[N]`.\n#[inline]\npub fn b(\n    x: &Array1<f64>,\n) {\n}\n\
                 impl A for B {\n    /// Rows.\n    fn c() -> Array2<f64> {\n    }\n}\npub fn d() -> Array2<f64> {\n}\n\
-                /// As [`a`].\nfn e() {\n}\nfn f(x: &Array1<f64>) {\n}\n#[cfg(test)]\nmod tests {\npub fn g() -> Array2<f64> {\n}\n}\n";
+                /// As [`a`].\nfn e() {\n}\nfn f(x: &Array1<f64>) {\n}\n#[cfg(test)]\nmod tests {\npub fn g() ->
+                /// Array2<f64> {\n}\n}\n";
     let (seen, found) = find_shapeless("a.rs", text);
     let found: Vec<&str> = found.iter().filter_map(|f| f.split(';').next()).collect();
     assert_eq!(found, ["a.rs:2: `a` states no shape", "a.rs:15: `d` states no shape", "a.rs:18: begins with a link"]);
