@@ -271,7 +271,7 @@ fn binary_models_are_averaged_and_the_variational_scheme_rejects_averaging() {
     assert!(model.committee.unwrap().members.iter().all(|m| m.posterior.as_ref().unwrap().averaged));
     let rvm = Rvm { inference: Variational::default().into(), ..rvm };
     let error = rvm.fit(x.view(), &targets).unwrap_err().to_string();
-    assert!(error.contains("posterior") && error.contains("of its own"), "{error}");
+    assert!(error.contains("posterior") && error.contains("its own posterior"), "{error}");
     // With Gaussian noise both posteriors are exact.
     let t = x.column(0).to_owned();
     let fit = |posterior| {

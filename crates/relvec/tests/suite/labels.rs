@@ -543,7 +543,7 @@ fn label_regression_rejects_unsupported_settings_by_name() {
     };
     for (rvm, with) in [
         (Rvm { kernel: Sigmoid::default().into(), ..rvm.clone() }, "kernel = sigmoid: "),
-        (Rvm { kernel: LinearSpline {}.into(), ..rvm.clone() }, "kernel = linear_spline at negative features: "),
+        (Rvm { kernel: LinearSpline {}.into(), ..rvm.clone() }, "kernel = linear_spline with negative features: "),
         (Rvm { basis: Basis::Given, ..rvm.clone() }, "basis = given: "),
         (Rvm { multi_class: MultiClass::OneVsRest, ..rvm.clone() }, "multi_class = one_vs_rest: "),
         (Rvm { multi_class: MultiClass::OneVsOne, ..rvm.clone() }, "multi_class = one_vs_one: "),

@@ -137,12 +137,12 @@ fn the_evidence_of_large_models_never_falls() {
 fn models_do_not_depend_on_threads() {
     for likelihood in likelihoods() {
         for inference in Inference::NAMES.iter().filter(|name| suits(name, &likelihood)) {
-            let data = data(2, if likelihood.name() == "softmax" { 350 } else { 700 }, 3);
+            let data = data(2, if likelihood.name() == "softmax" { 250 } else { 600 }, 3);
             let rvm = |threads| Rvm {
                 likelihood: likelihood.clone(),
                 inference: Inference::from_name(inference).unwrap(),
                 threads: Some(threads),
-                max_iterations: 8,
+                max_iterations: 5,
                 ..Rvm::tipping2001()
             };
             let fit = |threads| rvm(threads).fit(data.x.view(), &data.targets(&likelihood)).unwrap().0;
