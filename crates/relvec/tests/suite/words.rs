@@ -56,8 +56,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Files below a folder with one of the extensions, by their paths from the root; files of the folder alone unless
-/// `deep`.
+/// Returns the files of a folder with one of the extensions, by their paths from the root. Subfolders are included if
+/// `deep` is true.
 fn files(folder: &str, extensions: &[&str], deep: bool) -> Vec<String> {
     let mut found = vec![];
     for entry in fs::read_dir(root().join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}")) {
@@ -79,7 +79,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Lines of prose of a document: without fenced blocks, and without what stands between backquotes.
+/// Returns the lines of a document without fenced blocks and without text between backquotes.
 fn prose(text: &str) -> Vec<String> {
     let mut fenced = false;
     let keep = |line: &str| -> String {
@@ -89,7 +89,7 @@ fn prose(text: &str) -> Vec<String> {
     text.lines().map(keep).collect()
 }
 
-/// Lines of the docstrings of a Python file; other lines are empty.
+/// Returns the lines of the docstrings of a Python file. Other lines are empty.
 fn docstrings(text: &str) -> Vec<String> {
     let mut inside = false;
     let keep = |line: &str| -> String {
@@ -101,8 +101,8 @@ fn docstrings(text: &str) -> Vec<String> {
     text.lines().map(keep).collect()
 }
 
-/// Lines of the doc comments of a Rust file, without their marks and what stands between backquotes; other lines are
-/// empty.
+/// Returns the lines of the doc comments of a Rust file, without their marks and text between backquotes. Other lines
+/// are empty.
 fn doc_comments(text: &str) -> Vec<String> {
     let comment = |line: &str| {
         let line = line.trim_start();
@@ -112,7 +112,7 @@ fn doc_comments(text: &str) -> Vec<String> {
     text.lines().map(comment).collect()
 }
 
-/// What stands between quotes in a Rust file, and its doc comments: what the command prints. Other lines are empty.
+/// Returns the strings and doc comments of a Rust file, which the command prints. Other lines are empty.
 fn printed(text: &str) -> Vec<String> {
     let mut inside = false;
     let keep = |(line, comment): (&str, String)| -> String {
@@ -128,12 +128,12 @@ fn printed(text: &str) -> Vec<String> {
     text.lines().zip(doc_comments(text)).map(keep).collect()
 }
 
-/// All lines, without the marks of comments.
+/// Returns all lines without the marks of comments.
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| line.trim().trim_start_matches(['/', '!', '#']).trim().to_string()).collect()
 }
 
-/// Where lines contain words of a list, also across the end of a line.
+/// Returns the places of words of a list, also across the end of a line.
 fn find(name: &str, lines: &[String], words: &[(&str, &str)]) -> Vec<String> {
     let mut found = vec![];
     for (i, line) in lines.iter().enumerate() {
@@ -154,7 +154,7 @@ fn find(name: &str, lines: &[String], words: &[(&str, &str)]) -> Vec<String> {
     found
 }
 
-/// Where a doc comment begins in a way that points at its neighbour.
+/// Returns the doc comments that begin by pointing at a neighbour.
 fn find_beginnings(name: &str, lines: &[String]) -> Vec<String> {
     let begins = |i: usize| i == 0 || lines[i - 1].is_empty();
     let mut found = vec![];
@@ -166,7 +166,8 @@ fn find_beginnings(name: &str, lines: &[String]) -> Vec<String> {
     found
 }
 
-/// Whether a doc comment names the shape of an array: `[N, D]`, `[N]`. An interval and a link are none.
+/// Returns true if a doc comment states the shape of an array, such as `[N, D]` or `[N]`. Intervals and links are no
+/// shapes.
 fn states_a_shape(comment: &str) -> bool {
     let is_shape = |rest: &str| {
         let Some((inside, after)) = rest.split_once(']') else { return false };
@@ -180,8 +181,8 @@ fn states_a_shape(comment: &str) -> bool {
     comment.split('[').skip(1).any(is_shape)
 }
 
-/// Number of the functions that take or return arrays and are public or documented, without methods of implemented
-/// traits and without tests; and those of them whose doc comment states no shape or says no more than a link.
+/// Returns the number of public or documented functions that take or return arrays, and those of them whose doc comment
+/// states no shape or only a link. Methods of implemented traits and tests are not counted.
 fn find_shapeless(name: &str, text: &str) -> (usize, Vec<String>) {
     let text = text.split("\n#[cfg(test)]\nmod").next().unwrap_or("");
     let lines: Vec<&str> = text.lines().collect();
@@ -237,7 +238,7 @@ fn documents_use_no_private_words() {
     let documents: Vec<String> = folders.iter().flat_map(|(folder, deep)| files(folder, &endings, *deep)).collect();
     assert!(documents.len() > 15, "{documents:?}");
     let mut found: Vec<String> = documents.iter().flat_map(|name| find(name, &prose(&read(name)), &words)).collect();
-    // Generated pages get their words from these.
+    // Generated pages take their words from these sources.
     let generators = [files("xtask/src", &["rs"], true), files("python/benchmarks", &["py"], true)].concat();
     found.extend(generators.iter().flat_map(|name| find(name, &lines(&read(name)), &words)));
     none_found(&found);
@@ -293,8 +294,7 @@ fn functions_without_shapes_are_found() {
     }
     let text = "/// Rows.\nfn a(x: ArrayView2<f64>) {\n}\n/// `[N]`.\n#[inline]\npub fn b(\n    x: &Array1<f64>,\n) {\n}\n\
                 impl A for B {\n    /// Rows.\n    fn c() -> Array2<f64> {\n    }\n}\npub fn d() -> Array2<f64> {\n}\n\
-                /// As [`a`].\nfn e() {\n}\nfn f(x: &Array1<f64>) {\n}\n#[cfg(test)]\nmod tests {\npub fn g() ->
-                /// Array2<f64> {\n}\n}\n";
+                /// As [`a`].\nfn e() {\n}\nfn f(x: &Array1<f64>) {\n}\n#[cfg(test)]\nmod tests {\npub fn g() -> Array2<f64> {\n}\n}\n";
     let (seen, found) = find_shapeless("a.rs", text);
     let found: Vec<&str> = found.iter().filter_map(|f| f.split(';').next()).collect();
     assert_eq!(found, ["a.rs:2: `a` states no shape", "a.rs:15: `d` states no shape", "a.rs:18: begins with a link"]);
