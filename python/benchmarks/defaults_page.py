@@ -11,14 +11,15 @@ from defaults_tables import SIZES, TABLES, TEST_ROWS
 
 HEAD = f"""# Fits without settings
 
-Made by `cargo xtask bench defaults --data FOLDER`: `RVR()` and `RVC()` without settings, other learners, and a dense
-Gaussian process that learns its kernel from the same rows (python/benchmarks/dense_process.py). Training rows are
-drawn at random, and up to {TEST_ROWS:,} other rows are test rows. Features, and targets of a regression, are
-standardised by the training rows, so that an RMSE of 1 is that of predicting the mean.
+This page is written by `cargo xtask bench defaults --data FOLDER`. It compares `RVR()` and `RVC()` without settings,
+other learners, and a dense Gaussian process that learns its kernel from the same rows
+(python/benchmarks/dense_process.py). Training rows are drawn at random, and up to {TEST_ROWS:,} other rows are test
+rows. Features, and targets of a regression, are standardised by the training rows. An RMSE of 1 is therefore that of
+predicting the mean.
 
 NLPD is the mean negative log predictive density in nats. Coverage is the share of test targets in the central 95 %
-interval. Centres are the rows that a prediction needs: relevance vectors, support vectors, or all of them. CPU seconds
-are those of the whole fit on one thread, cross-validation included. Figures are means over the draws. No setting was
+interval. Centres are the rows that a prediction needs: relevance vectors, support vectors, or all rows. CPU seconds
+are those of the whole fit on one thread, including cross-validation. Figures are means over the draws. No setting was
 chosen on these draws.
 
 """
@@ -116,18 +117,18 @@ def page(found: pd.DataFrame) -> str:
     """The whole page."""
     regression, classes = split(found)
     about = "".join(f"- {name}: {value}\n" for name, value in facts(["numpy", "scipy", "scikit-learn"]).items())
-    parts = [HEAD, about, "\n## What is asked\n\n"]
+    parts = [HEAD, about, "\n## Goals\n\n"]
     every = goals(found)
     reached, judged = sum(bool(goal.reached) for goal in every), sum(goal.reached is not None for goal in every)
-    parts.append(f"{reached} of {judged} figures are reached.\n\n")
+    parts.append(f"{reached} of {judged} goals are reached.\n\n")
     lines = [[goal.what, goal.asked, goal.found, mark(goal.reached)] for goal in every]
-    parts.append(table(["figure", "asked", "found", "reached"], lines))
+    parts.append(table(["figure", "goal", "found", "reached"], lines))
     parts.append("\n## Methods\n\n")
     present = set(found.method)
-    parts.append(table(["name", "what it is"], [[n, m.about] for n, m in METHODS.items() if n in present]))
+    parts.append(table(["name", "method"], [[n, m.about] for n, m in METHODS.items() if n in present]))
     parts.append("\n## Tables\n\n")
     present = set(found.table)
-    parts.append(table(["name", "what it is"], [[n, t.about] for n, t in TABLES.items() if n in present]))
+    parts.append(table(["name", "contents"], [[n, t.about] for n, t in TABLES.items() if n in present]))
     for words, part, measures in (("regression", regression, REGRESSION), ("classes", classes, CLASSES)):
         if part.empty:
             continue

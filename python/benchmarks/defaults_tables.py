@@ -165,7 +165,7 @@ def regressions() -> list[Table]:
     return [
         Table("sinc", "sin(x) / x, noise sd 0.1", sinc),
         Table("friedman1", "Friedman 1, 10 features, noise sd 1", friedman1),
-        Table("noise", "5 features that say nothing", pure_noise, noise=True),
+        Table("noise", "5 features, independent of the target", pure_noise, noise=True),
         Table("diabetes", "scikit-learn's", read=bundled("diabetes")),
         Table("boston", "boston_housing.csv", read=csv("boston_housing.csv")),
         Table("kin40k", "kin40k.csv.gz", read=csv("kin40k.csv.gz"), big=True),
@@ -175,7 +175,7 @@ def regressions() -> list[Table]:
         Table("pumadyn32nm", "pumadyn32nm.csv.gz", read=csv("pumadyn32nm.csv.gz")),
         Table("low-noise", "sin(3 x0) + x1 x2 + x3 / 2, 5 features, 0.5 % noise", low_noise, low_noise=True),
         Table("linear20", "sum of 5 of 20 features, noise sd 0.5", linear20),
-        Table("outliers", "that sum, noise sd 0.1; 4 in 3 % of the training rows", outliers),
+        Table("outliers", "the function of low-noise, noise sd 0.1; sd 4 in 3 % of the training rows", outliers),
         Table("grid", "64 different rows repeated, noise sd 0.3", grid),
         Table("spectra", "700 smooth correlated columns", spectra, sizes=(80,)),
         *lines,
@@ -188,7 +188,7 @@ def classes(name: str, about: str, read: Callable[[Path], Rows], sizes: tuple[in
 
 def classifications() -> list[Table]:
     return [
-        classes("ripley", "two Gaussians a class", csv("ripley_synth_train.csv", "ripley_synth_test.csv")),
+        classes("ripley", "two Gaussians for each class", csv("ripley_synth_train.csv", "ripley_synth_test.csv")),
         classes("pima", "diabetes, 7 features", csv("pima_train.csv", "pima_test.csv")),
         *(
             classes(name, "ida_benchmarks.npz", ida(name))

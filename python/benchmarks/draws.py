@@ -1,8 +1,8 @@
-"""Error, evidence and time beside fastrvm's over several draws of rows and noise: prints a line of JSON.
+"""Error, evidence and time compared with fastrvm's over several draws of rows and noise: prints a line of JSON.
 
-One draw decides by luck which of two models of the same evidence has the lower error, and how soon a search passes an
-evidence. Of regressions a third fit goes
-on from fastrvm's model: what its evidence and error become where the search goes further.
+On a single draw it is chance which of two models of the same evidence has the lower error, and when a search reaches an
+evidence. For regressions a third fit starts from fastrvm's model. Its evidence and error show the effect of a longer
+search.
 
 python draws.py DRAWS THREADS
 """

@@ -11,17 +11,17 @@ Record = dict[str, Any]
 
 HEAD = """# Benchmarks
 
-Written by `cargo xtask bench peers`. Compare figures within this run only.
+This page is written by `cargo xtask bench peers`. Figures of different runs cannot be compared.
 
 {facts}
 
-Each fit is a process of its own. All learners of a case have the same data, made from fixed seeds. A tiny fit comes
-first, so that libraries are loaded. The processes of a case take turns. Figures are medians, followed by the lowest
-and highest time if there were several. *CPU* is the time of all threads; on a computer with other work it says more
-than the wall time. *Peak* is the largest resident size during the fit minus the size before it, which includes the
-data. *Threads* holds for the matrix library and for relvec. Settings are defaults unless stated, except for the
-Gaussian kernel: all learners of a case have the same `gamma`. A learner that could not be installed, imported or
-fitted, or took too long, has a row that says so.
+Each fit is a process of its own. All learners of a case have the same data, made from fixed seeds. Each process first
+makes a tiny fit, which loads the libraries. The learners of a case take turns. Figures are medians, followed by the
+lowest and highest time if there were several runs. *CPU* is the time of all threads. On a computer with other work it
+is more reliable than the wall time. *Peak* is the largest resident size during the fit minus the size before it, which
+includes the data. *Threads* is the number of threads of the matrix library and of relvec. Settings are defaults unless
+stated, except for the Gaussian kernel: all learners of a case have the same `gamma`. If a learner could not be
+installed, imported or fitted, or exceeded the time limit, its row contains the reason.
 
 *Error* is the root mean square error to the noise-free function in units of the target, or the share of test rows
 classified wrongly. For simulated classes it is the expected share under the true densities (the best possible is
@@ -41,24 +41,25 @@ approximation.
 LEARNERS = """
 ## Learners
 
-- relvec: the settings of the papers (`relvec.presets.tipping2001`), except for what its row says; `dictionary="auto"`,
-  which is all rows or landmarks.
+- relvec: the settings of the papers (`relvec.presets.tipping2001`) and `dictionary="auto"`, which is all rows or
+  landmarks. The row names all other settings.
 - fastrvm: `fit_intercept=True`. sklearn-rvm: defaults.
-- SVR: C = 10, epsilon = 0.1; SVC: C = 10; their kernels are the support vectors.
+- SVR: C = 10, epsilon = 0.1. SVC: C = 10. The kernels of both are the support vectors.
 - GaussianProcessRegressor: the fixed length scale that corresponds to gamma; amplitude and noise learned.
 - ARDRegression: on the columns of the kernel matrix.
 
-Goals are ratios of another learner's time to that of relvec. Two further goals: a whole fit takes at most 2 s at 1,000
-rows, and a small problem may take longer only if the evidence is more than 1 nat higher.
+Goals are ratios of another learner's time to that of relvec. There are two further goals: a whole fit takes at most
+2 s at 1,000 rows, and a small problem may take longer only if the evidence is more than 1 nat higher.
 """
 
 FASTRVM = """
-fastrvm's evidence is computed here, from its basis functions and precisions: its `alpha_` times the fourth power of a
-column's length is the precision that its weights were made with (they are reproduced to {off:.0e} of the largest
-value of the model function), and the constant, which it does not penalise, gets the precision that is best for it.
-*To its evidence* is when relvec's trace reaches that, counted from the call of `fit`, and the ratio is fastrvm's time
-to this one; *best* is the same for the evidence of fastrvm's basis functions with all precisions and the noise at
-their best. fastrvm runs with one thread.
+fastrvm's evidence is computed by the benchmark, from fastrvm's basis functions and precisions. The precision of a
+weight is `alpha_` times the fourth power of the length of its column. With these precisions fastrvm's weights are
+reproduced to {off:.0e} of the largest value of the model function. fastrvm does not penalise the constant, which
+therefore has the precision of highest evidence. *To its evidence* is the time from the call of `fit` until the trace of
+relvec reaches fastrvm's evidence. *Ratio* is fastrvm's time divided by this time. *Best* is the time until relvec
+reaches the evidence of fastrvm's basis functions with the precisions and noise of highest evidence. fastrvm runs with
+one thread.
 """
 
 
@@ -191,12 +192,12 @@ def prediction(record: Record, rows: int, threads: int) -> str:
         [f"numpy, 10,000 x 1,000 x {record['kernels of kept rows']} product", number(product), ""],
         ["distances and exp of 10,000 x 1,000 by numpy", number(exps), ""],
         [
-            "relvec, healed std of 10,000 rows, 1,000 kept",
+            "relvec, healed std of 10,000 rows, 1,000 stored",
             number(healed),
             f"{number(healed / product)} products (goal about 1), {number(healed / (product + exps))} with the kernel",
         ],
     ]
-    title = f"{rows:,} rows, 250 kernels, 10 features, threads = {threads} (numpy's exp and SVR use one):\n\n"
+    title = f"{rows:,} rows, 250 kernels, 10 features, threads = {threads} (numpy's exp and SVR use one thread):\n\n"
     return title + table(["what", "s", "ratio"], lines)
 
 
@@ -221,10 +222,10 @@ def landmarks(record: Record, rows: int, size: int, threads: int) -> str:
             f"{number(record['cpu'])} s",
             f"{number(record['cpu'] / by_cpu)} of the CPU time of symmetric products",
         ],
-        ["error to the truth", number(record["error"]), "goal 0.035"],
+        ["error to the true function", number(record["error"]), "goal 0.035"],
         ["peak beyond the input", f"{number(record['peak'])} MB", "goal 300"],
         ["kernels, iterations, status", f"{record['kernels']}, {record['iterations']}, {record['status']}", ""],
-        ["noise, standard deviation", number(record["noise"], 5), "1 is right"],
+        ["noise standard deviation", number(record["noise"], 5), "true value 1"],
         ["evidence", number(record["evidence"], 9), ""],
     ]
     title = f"Friedman 1, {rows:,} rows, dictionary = {size}, one given scale per feature, threads = {threads}:\n\n"
@@ -259,8 +260,8 @@ def solve(record: Record, size: int, threads: int) -> str:
         )
     both = ", ".join(number(seconds) for seconds in record["cholesky"])
     title = (
-        f"`Statistics(...).fit()`, {size:,} landmarks, given scales of the features, threads = {threads}; the fastest "
-        f"of three. One Cholesky factor L x L, before and after: {both} s.\n\n"
+        f"`Statistics(...).fit()`, {size:,} landmarks, given scales of the features, threads = {threads}. Times are "
+        f"the fastest of three. One Cholesky factor L x L takes {both} s (before and after the fits).\n\n"
     )
     head = ["table", "pass s", "fit s", "Cholesky factors", "CPU s", "kernels", "added, deleted"]
     return title + table([*head, "evidence", "status"], rows)
@@ -286,8 +287,9 @@ def classes(record: Record, rows: int, size: int, threads: int) -> str:
             ]
         )
     title = (
-        f"The same rows and landmarks twice, threads = {threads}: Friedman 1 above and below its median, noise 2; "
-        "classes of real tables, and 0 and 1 as targets.\n\n"
+        f"A classification and a regression with the same rows and landmarks, threads = {threads}. The classes are "
+        "Friedman 1 (noise 2) above and below its median, and those of real tables. The regression has the targets 0 "
+        "and 1.\n\n"
     )
     head = ["table", "rows", "landmarks", "regression CPU s", "classes CPU s", "ratio", "regression s", "classes s"]
     return title + table([*head, "kernels", "status"], lines)
@@ -304,8 +306,8 @@ def operations(record: Record, rows: int, size: int, threads: int) -> str:
         ratio = f"{number(counts[1] / counts[0])} (goal 2)"
         lines.append([f"`{name}`", f"{rows:,}", str(size), *[number(count / 1e9) for count in counts], ratio, kernels])
     title = (
-        "Floating-point operations (a multiplication and an addition in one instruction are two), counted in an "
-        f"emulated processor with AVX2, threads = {threads}: as above, the first rows of each table.\n\n"
+        "Floating-point operations, counted in an emulated processor with AVX2. A multiplication and an addition in "
+        f"one instruction count as two. Tables are those above, with their first rows alone, threads = {threads}.\n\n"
     )
     head = ["table", "rows", "landmarks", "regression, 1e9", "classes, 1e9", "ratio", "kernels"]
     return title + table(head, lines)
@@ -342,14 +344,15 @@ def draws(record: Record, count: int, threads: int) -> str:
             ]
         )
     title = (
-        f"{count} draws of rows and noise, both learners on each, threads = {threads}. *Difference* is the error of "
-        "relvec less that of fastrvm, its mean and standard error. *On* is relvec gone on from fastrvm's model: the "
-        "evidence that it adds to it, its error, and in how many draws that is above fastrvm's. *Ratios* are of times, "
-        "fastrvm's to relvec's until it has its evidence (0 where it never has) and of whole fits: the median, the "
-        "least and the largest.\n\n"
+        f"Both learners are fitted to {count} draws of rows and noise, threads = {threads}. *Difference* is the error "
+        "of relvec minus that of fastrvm: the mean and its standard error. *Warm start* is relvec started from "
+        "fastrvm's model: the rise of the evidence, the error, and the number of draws in which the error is above "
+        "fastrvm's. *Ratio to its evidence* is fastrvm's time divided by the time in which relvec reaches fastrvm's "
+        "evidence, or 0 if it does not. *Ratio of whole fits* compares the times of whole fits. Both ratios are shown "
+        "as the median, the lowest and the highest.\n\n"
     )
-    head = ["case", "fastrvm", "relvec", "difference", "relvec is worse in", "evidence of relvec less fastrvm's"]
-    head += ["on: evidence", "on: error", "ratio to its evidence", "ratio of whole fits"]
+    head = ["case", "fastrvm", "relvec", "difference", "relvec is worse in", "evidence of relvec minus fastrvm's"]
+    head += ["warm start: evidence", "warm start: error", "ratio to its evidence", "ratio of whole fits"]
     return title + table(head, lines)
 
 
@@ -372,10 +375,11 @@ def parts(record: Record, rows: int, threads: int) -> str:
             ]
         )
     title = (
-        f"{rows:,} rows, each a candidate, threads = {threads}: the search in working sets, and that of all candidates "
-        "at once (from sums over the rows). Where either ends rounding decides, so each is made five times, with "
-        "targets moved at random by 1e-6 of their standard deviation but for the first. The median of the former is to "
-        "be no more than 10 nats lower.\n\n"
+        f"{rows:,} rows, each a candidate, threads = {threads}. The search in working sets is compared with the search "
+        "of all candidates at once (from sums over the rows). Rounding decides at which model a search ends. Each "
+        "search is therefore repeated five times, and after the first time the targets are changed at random by 1e-6 "
+        "of their standard deviation. The goal is that the median evidence in working sets is at most 10 nats lower."
+        "\n\n"
     )
     head = ["table", "evidence in working sets", "at once", "difference of medians", "kernels"]
     return title + table([*head, "working sets s", "at once s", "status"], lines)
@@ -394,7 +398,7 @@ def candidates(record: Record, rows: int, *limit_and_threads: int) -> str:
         ["whole fit", f"{number(wall)} s", f"{number(wall / unit)} passes" + ("" if limit else " (goal 15)")],
         ["CPU time of the fit", f"{number(record['cpu'])} s", ""],
         ["peak beyond the input", f"{number(record['peak'])} MB", "" if limit else "goal 1,500"],
-        ["error to the truth", number(record["error"]), ""],
+        ["error to the true function", number(record["error"]), ""],
         ["kernels, iterations, status", f"{record['kernels']}, {record['iterations']}, {record['status']}", ""],
         ["passes made", record["passes"], ""],
         ["evidence", number(record["evidence"], 7), ""],

@@ -95,21 +95,22 @@ CASES = [
 
 HEAD = """# Learned kernels and centres on real tables
 
-Written by `cargo xtask bench scale FOLDER`. Nine tenths of the rows, drawn at random, are training rows and one tenth
-are test rows ({seeds}; figures are means). Features and targets are standardised by the training rows. RMSE and NLPD
-(mean negative log predictive density) are in units of the standardised target. For classes the figures are the error
-in per cent and the log loss. "Kernels" are relevance vectors. "Reach" is the goal for all three figures, from a
-prototype on the same kind of splits. "reached" means that all three are at least as good, "failed" that the error is
-above the last figure.
+This page is written by `cargo xtask bench scale FOLDER`. Nine tenths of the rows, drawn at random, are training rows
+and one tenth are test rows ({seeds}; figures are means). Features and targets are standardised by the training rows.
+RMSE and NLPD (mean negative log predictive density) are in units of the standardised target. For classes the figures
+are the error in per cent and the log loss. "kernels" is the number of relevance vectors. "reach" contains the goals for
+error, loss and number of kernels. They are the results of a prototype on the same kind of splits. The last column is
+"reached" if all three figures are at least as good as the goals, and "failed" if the error is above "fail above".
+Otherwise it names the goals that are missed.
 
 All settings are those of the papers (`relvec.presets.tipping2001`), except for those named. "averaged" is
-`posterior="averaged"`, which binary models have only on request. "healed" is `variance="healed"`, which does not shrink
-away from the rows. "sparsity" is the penalty per kernel in nats, here chosen by hand for each table so that no more
+`posterior="averaged"`, which binary models use only on request. "healed" is `variance="healed"`, which does not shrink
+away from the rows. "sparsity" is the penalty per kernel in nats. It was chosen by hand for each table so that no more
 kernels remain than the goal allows.
 
-Time is that of the whole fit, the learning of the kernel included, in units of one symmetric product K'K of N x L by
-numpy on the same threads, and in seconds. "Learning" is the share of the kernel; "centres" that of moving centres,
-without the second fit.
+The second table contains the times of whole fits, which include the learning of the kernel. "products K'K" is the time
+in units of one symmetric product K'K of N x L by numpy on the same threads. "learning" is the time for the kernel in
+seconds, and "centres" the time for moving the centres, without the second fit.
 
 {facts}
 
@@ -201,7 +202,7 @@ def run(case: Case, folder: Path, seed: int) -> dict[str, float]:
 
 
 def verdict(case: Case, mean: dict[str, float]) -> str:
-    """Whether the figures were reached."""
+    """Returns whether the figures were reached, and which were not."""
     if mean["error"] > case.fail:
         return "failed"
     wanted = zip((mean["error"], mean["loss"], mean["kernels"]), case.reach, strict=True)
@@ -234,7 +235,7 @@ def table(results: list[tuple[Case, list[dict[str, float]]]]) -> str:
             f"{mean['learning']:.1f} | {mean['centres']:.1f} | {mean['evaluations']:.0f} |"
         )
     farthest = max((run.get("farthest", 0.0) for _, runs in results for run in runs), default=0.0)
-    remark = f"\nNo prediction lies beyond {farthest:.2g} times the largest target of training.\n"
+    remark = f"\nNo prediction exceeds {farthest:.2g} times the largest training target in magnitude.\n"
     unfinished = sum(run["converged"] == 0.0 for _, runs in results for run in runs)
     end = f"\n{unfinished} of the fits did not converge.\n" if unfinished else "\nAll fits converged.\n"
     return "\n".join(lines + times) + "\n" + remark + end
