@@ -288,8 +288,8 @@ def classes(record: Record, rows: int, size: int, threads: int) -> str:
         )
     title = (
         f"A classification and a regression with the same rows and landmarks, threads = {threads}. The classes are "
-        "Friedman 1 (noise 2) above and below its median, and those of real tables. The regression has the targets 0 "
-        "and 1.\n\n"
+        "Friedman 1 (noise 2) above and below its median, and those of real tables. The targets of the regression are "
+        "those of Friedman 1, and the labels 0 and 1 of the real tables.\n\n"
     )
     head = ["table", "rows", "landmarks", "regression CPU s", "classes CPU s", "ratio", "regression s", "classes s"]
     return title + table([*head, "kernels", "status"], lines)
