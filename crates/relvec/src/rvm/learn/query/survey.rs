@@ -416,7 +416,7 @@ pub(super) fn columns_of(x: ArrayView2<f64>, targets: &Targets, classes: Option<
         targets.refuse_given("a classifier")?;
     }
     if let Some(given) = targets.given.as_ref().filter(|given| !matches!(given, Given::Noise(_))) {
-        return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
+        return Err(Error::Targets(format!("{} per row is given, but it is only for {}", given.name(), given.serves())));
     }
     let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
     Ok((t, weights, targets.checked_given()?))
