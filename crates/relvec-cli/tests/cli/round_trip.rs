@@ -265,7 +265,7 @@ fn a_posterior_of_the_mean_curvature() {
     assert_eq!(probabilities("asked.json"), probabilities("own.json"));
     folder.fails(2, "fit d.csv --target kind --set posterior=mean -o m.json", &["posterior", "laplace", "averaged"]);
     let refused = "fit d.csv --target kind --inference variational --set posterior=averaged -o m.json";
-    folder.fails(2, refused, &["posterior = averaged", "of its own"]);
+    folder.fails(2, refused, &["posterior = averaged", "its own posterior"]);
 }
 
 /// Classes named by numbers are numbers, in their order, and more than two of them need to be asked for.
