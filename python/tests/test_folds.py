@@ -135,7 +135,7 @@ def test_a_weight_of_1e300_is_an_error() -> None:
     weights = np.ones(200)
     weights[7] = 1e300
     for model in (rvr(), SVR()):
-        with pytest.raises(ValueError, match=r"sample weight of row 7 is 1e300:  expected a number from 0 to 2\^53"):
+        with pytest.raises(ValueError, match=r"sample weight of row 7 is 1e300: expected a number from 0 to 2\^53"):
             model.fit(X, np.sin(X[:, 0]), sample_weight=weights)
 
 

@@ -221,7 +221,7 @@ def test_precisions_of_classes_that_do_not_suit():
     for own, message in [
         ({"class_precisions": "own"}, "The 'class_precisions' .* {'shared', 'per_class'}. Got 'own'"),
         ({"class_precisions": "per_class", "multi_class": "one_vs_rest"}, "separate models of two classes"),
-        ({"class_precisions": "per_class", "sparsity": 1.0}, "weights that leave a model then, not kernels"),
+        ({"class_precisions": "per_class", "sparsity": 1.0}, "which apply to whole kernels"),
     ]:
         with pytest.raises(ValueError, match=message):
             rvc(**own).fit(X, Y)

@@ -112,7 +112,7 @@ def test_rows_left_out():
         ({"folds": 10_000}, "at most as many folds"),
         ({"variance": "wide"}, "The 'variance' .* Got 'wide'"),
         ({"keep_rows": 0}, "The 'keep_rows' .* Got 0"),
-        ({"variance": "healed", "kernel": lambda A, B: A @ B.T}, "a kernel that relvec computes"),
+        ({"variance": "healed", "kernel": lambda A, B: A @ B.T}, "a built-in kernel"),
         ({"folds": 3, "centres": "learned"}, "centres = learned"),
     ],
 )
