@@ -120,7 +120,7 @@ fn mixture() -> Result<MixtureResult> {
     let sample = Mixture::draw(MIXTURE_ROWS, SEED);
     let model = train(MIXTURE_GAMMA, Task::Classify, &sample.x, &Targets::classes(&sample.labels, 2))?;
     let test = Mixture::draw(TEST_ROWS, TEST_SEED);
-    let learnt = class_one(&model, &test.x)?;
+    let learned = class_one(&model, &test.x)?;
     let best: Array1<f64> = test.x.outer_iter().map(|row| Mixture::probability([row[0], row[1]])).collect();
     let error = |p: &Array1<f64>| {
         let wrong = p.iter().zip(&test.labels).filter(|(p, label)| usize::from(**p > 0.5) != **label).count();
@@ -146,7 +146,7 @@ fn mixture() -> Result<MixtureResult> {
         shade: Shade::Probability,
         values: &probability.chunks(PLANE_POINTS).map(<[f64]>::to_vec).collect::<Vec<_>>(),
     })?;
-    Ok(MixtureResult { fit: Fit::new(&model, error(&learnt), figure), best_error: error(&best) })
+    Ok(MixtureResult { fit: Fit::new(&model, error(&learned), figure), best_error: error(&best) })
 }
 
 fn train(gamma: f64, task: Task, x: &Array2<f64>, targets: &Targets) -> Result<Model> {

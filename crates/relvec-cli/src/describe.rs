@@ -128,7 +128,7 @@ fn describe(args: &DescribeArgs, reading: &ReadArgs) -> Result<Description> {
         table.find(category, "--categories").with_context(name)?;
     }
     let mut looks = (0..=last).map(|place| Look::new(&table, place, &args.categories)).collect::<Result<Vec<_>>>()?;
-    let (mut learnt, mut refused) = (Target::new(&table.columns()[target], false), None);
+    let (mut learned, mut refused) = (Target::new(&table.columns()[target], false), None);
     let mut rows = 0;
     // An error about ambiguous commas at the end of the table belongs to a column.
     let doubt = loop {
@@ -141,10 +141,10 @@ fn describe(args: &DescribeArgs, reading: &ReadArgs) -> Result<Description> {
         rows += 1;
         looks.iter_mut().for_each(|look| look.see(&table));
         if refused.is_none() && table.cell(target) != Cell::Missing {
-            refused = learnt.push(&table, target).err().map(|e| format!("{e:#}"));
+            refused = learned.push(&table, target).err().map(|e| format!("{e:#}"));
         }
     };
-    let tasks = match learnt.guess_task() {
+    let tasks = match learned.guess_task() {
         Ok((task, _)) => vec![task.name()],
         Err(e) if e.is::<Undecided>() => vec![Task::Classify.name(), Task::Regress.name()],
         Err(e) => {

@@ -21,7 +21,7 @@ use crate::progress::Reporter;
 use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
 use crate::summary::{Seen, Summary};
-use crate::target::{self, Learnt};
+use crate::target::{self, Learned};
 use crate::terminal::{self, Stream};
 use crate::text::{count, list, significant};
 use crate::training::{self, Known, Roles, TrainingRows};
@@ -162,7 +162,7 @@ fn grown(args: &FitArgs, path: &Path, model: &Model, settings: &Settings, rows: 
     let order = places(model, &table.features, path).with_context(name)?;
     check_encoding(table.encoding.as_ref(), "--add-to", path)?;
     let x = table.x.select(Axis(1), &order);
-    let Learnt::Real(values) = table.target.learn(Task::Regress).with_context(name)? else {
+    let Learned::Real(values) = table.target.learn(Task::Regress).with_context(name)? else {
         return Err(usage("--add-to is for regression"));
     };
     let targets = Targets::real(values.view());
@@ -219,7 +219,7 @@ fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>>
 /// Fits a support vector machine.
 fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fitted> {
     let prepared = Prepared::new(args, settings.task(), rows, Rvm::default().memory_allowed())?;
-    let task = prepared.learnt.task();
+    let task = prepared.learned.task();
     let Some(svm) = settings.machine(task) else {
         // A setting excluded this task before the target was read.
         return Err(usage(format!("--task {}: a setting or --formulation belongs to the other task", task.name())));
@@ -330,7 +330,7 @@ fn in_memory(
     let mut rvm = settings.rvm.clone();
     let mut prepared = Prepared::new(args, settings.task, rows, rvm.memory_allowed())?;
     if settings.task.is_none() {
-        rvm.likelihood = settings::likelihood(prepared.learnt.task());
+        rvm.likelihood = settings::likelihood(prepared.learned.task());
     }
     if let Some(centres) = centres {
         settings::check_landmarks(prepared.encoding.as_ref())?;
@@ -363,7 +363,7 @@ fn in_memory(
 
 /// One target, or several.
 enum Taught {
-    One(Learnt),
+    One(Learned),
     /// [N, K].
     Several(Array2<f64>),
 }
@@ -371,7 +371,7 @@ enum Taught {
 impl Taught {
     fn task(&self) -> Task {
         match self {
-            Taught::One(learnt) => learnt.task(),
+            Taught::One(learned) => learned.task(),
             Taught::Several(_) => Task::Regress,
         }
     }
@@ -381,7 +381,7 @@ impl Taught {
 struct Prepared {
     /// Features, scaled if requested, [N, D].
     x: Array2<f64>,
-    learnt: Taught,
+    learned: Taught,
     weights: Option<Array1<f64>>,
     known: Option<(Known, Array1<f64>)>,
     scaling: Option<Scaling>,
@@ -400,7 +400,7 @@ impl Prepared {
         drop(reading);
         let name = || format!("`{}`", args.data.display());
         check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view())).with_context(name)?;
-        let learnt = if table.further.is_empty() {
+        let learned = if table.further.is_empty() {
             let task = table.target.settle(task).with_context(name)?;
             Taught::One(table.target.learn(task).with_context(name)?)
         } else {
@@ -410,13 +410,13 @@ impl Prepared {
         let (features, encoding) = (table.features, table.encoding);
         let scaling = args.standardizes().then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
         let x = scaling.as_ref().map(|s| s.apply(table.x.view())).unwrap_or(table.x);
-        Ok(Prepared { x, learnt, weights, known, scaling, features, encoding, targets })
+        Ok(Prepared { x, learned, weights, known, scaling, features, encoding, targets })
     }
 
     fn targets(&self) -> Targets<'_> {
-        let targets = match &self.learnt {
-            Taught::One(Learnt::Real(values)) => Targets::real(values.view()),
-            Taught::One(Learnt::Classes { labels, names }) => Targets::classes(labels, names.len()),
+        let targets = match &self.learned {
+            Taught::One(Learned::Real(values)) => Targets::real(values.view()),
+            Taught::One(Learned::Classes { labels, names }) => Targets::classes(labels, names.len()),
             Taught::Several(values) => Targets::outputs(values.view()),
         };
         let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
@@ -425,11 +425,11 @@ impl Prepared {
 
     /// Returns measures of the training rows for the report. `model` has no names and no scaling yet.
     fn seen(&self, model: &Model) -> Result<Seen> {
-        let Taught::One(learnt) = &self.learnt else { return Ok(Seen::default()) };
-        match learnt {
+        let Taught::One(learned) = &self.learned else { return Ok(Seen::default()) };
+        match learned {
             // With weights the plain standard deviation of the target is not comparable with the noise.
-            Learnt::Real(values) if self.weights.is_none() => Ok(Seen { spread: Some(values.std(0.0)), errors: None }),
-            Learnt::Classes { labels, names } if labels.len() <= MOST_PREDICTED => {
+            Learned::Real(values) if self.weights.is_none() => Ok(Seen { spread: Some(values.std(0.0)), errors: None }),
+            Learned::Classes { labels, names } if labels.len() <= MOST_PREDICTED => {
                 let _live = Live::new("predicting the training rows");
                 let predicted = model.predict_class(self.x.view())?;
                 let wrong = predicted.iter().zip(labels).filter(|(own, true_class)| own != true_class).count();
@@ -442,8 +442,8 @@ impl Prepared {
 
     /// Returns the model with the names and the scaling of the table.
     fn complete(self, model: Model) -> Model {
-        let classes = match self.learnt {
-            Taught::One(Learnt::Classes { names, .. }) => names,
+        let classes = match self.learned {
+            Taught::One(Learned::Classes { names, .. }) => names,
             _ => vec![],
         };
         let Prepared { scaling, features, encoding, targets, .. } = self;
@@ -573,9 +573,9 @@ fn warn_of_classes(model: &Model, target: &str) {
     }
 }
 
-/// Returns the warning for a model that explains no more than a constant, with advice. `learnt`: true if the kernel was
+/// Returns the warning for a model that explains no more than a constant, with advice. `learned`: true if the kernel was
 /// learned.
-fn nothing_found(model: &Model, learnt: bool) -> String {
+fn nothing_found(model: &Model, learned: bool) -> String {
     let found = match model.relevance.len() {
         0 => {
             let vector = if model.process.is_some() || model.labels.is_some() { "centre" } else { "relevance vector" };
@@ -588,7 +588,7 @@ fn nothing_found(model: &Model, learnt: bool) -> String {
         Some(Likelihood::Gaussian(_)) => " If some targets may be outliers, try --likelihood student_t.",
         _ => "",
     };
-    if learnt {
+    if learned {
         return format!(
             "{found}. The kernel was learned from the data: check that the features carry information, or add rows.{outliers}"
         );

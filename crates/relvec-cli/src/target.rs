@@ -119,19 +119,19 @@ const TWO_VALUES: &str = "has exactly two distinct values";
 
 /// The target of a fit.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Learnt {
+pub(crate) enum Learned {
     /// Regression, `[N]`.
     Real(Array1<f64>),
     /// Classification: class numbers, `[N]`, and the names of the classes, sorted.
     Classes { labels: Vec<usize>, names: Vec<Label> },
 }
 
-impl Learnt {
+impl Learned {
     /// Returns the task.
     pub fn task(&self) -> Task {
         match self {
-            Learnt::Real(_) => Task::Regress,
-            Learnt::Classes { .. } => Task::Classify,
+            Learned::Real(_) => Task::Regress,
+            Learned::Classes { .. } => Task::Classify,
         }
     }
 }
@@ -354,11 +354,11 @@ impl Target {
     ///
     /// # Errors
     /// There is text in regression, or only one class.
-    pub fn learn(mut self, task: Task) -> Result<Learnt> {
+    pub fn learn(mut self, task: Task) -> Result<Learned> {
         match (task, self.first_text.take()) {
             (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, use --task classify")),
             (Task::Regress, None) if self.marks.doubt().is_some() => Err(self.doubt()),
-            (Task::Regress, None) => Ok(Learnt::Real(self.numbers().collect())),
+            (Task::Regress, None) => Ok(Learned::Real(self.numbers().collect())),
             (Task::Classify, None) if !self.has_codes() && self.marks.doubt().is_none() => {
                 let mut distinct: Vec<f64> = self.numbers().collect();
                 distinct.sort_by(f64::total_cmp);
@@ -367,7 +367,7 @@ impl Target {
                 self.check_classes(&names)?;
                 let place = |v: f64| distinct.binary_search_by(|d| d.total_cmp(&v)).expect("each is listed");
                 let labels = self.numbers().map(place).collect();
-                Ok(Learnt::Classes { labels, names })
+                Ok(Learned::Classes { labels, names })
             }
             (Task::Classify, _) => {
                 let boolean = self.booleans == self.cells.len();
@@ -380,7 +380,7 @@ impl Target {
                 let name = |text: String| if boolean { Label::Boolean(text == "true") } else { Label::Text(text) };
                 let names: Vec<Label> = texts.into_iter().map(name).collect();
                 self.check_classes(&names)?;
-                Ok(Learnt::Classes { labels, names })
+                Ok(Learned::Classes { labels, names })
             }
         }
     }
@@ -487,8 +487,8 @@ impl Classes {
             self.target.first_text = Some(anyhow!("text"));
         }
         match self.target.learn(Task::Classify)? {
-            Learnt::Classes { labels, names } => Ok((labels, names)),
-            Learnt::Real(_) => unreachable!("classes were asked for"),
+            Learned::Classes { labels, names } => Ok((labels, names)),
+            Learned::Real(_) => unreachable!("classes were asked for"),
         }
     }
 }

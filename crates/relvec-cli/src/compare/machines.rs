@@ -15,7 +15,7 @@ use super::grid::Point;
 use crate::args::{Compared, Task};
 use crate::metrics;
 use crate::settings::likelihood;
-use crate::target::Learnt;
+use crate::target::Learned;
 
 /// Most candidates of the variational scheme. The time of one of its iterations grows with the third power of their
 /// number.
@@ -33,16 +33,16 @@ type Interval = (Array1<f64>, Array1<f64>);
 pub(super) struct Data {
     /// Features in original units, [N, D]. Missing cells are NaN and are filled with the means of the training rows.
     pub x: Array2<f64>,
-    pub target: Learnt,
+    pub target: Learned,
 }
 
 impl Data {
     /// Returns the data of some of the rows.
     pub fn part(&self, rows: &[usize]) -> Data {
         let target = match &self.target {
-            Learnt::Real(values) => Learnt::Real(values.select(Axis(0), rows)),
-            Learnt::Classes { labels, names } => {
-                Learnt::Classes { labels: rows.iter().map(|row| labels[*row]).collect(), names: names.clone() }
+            Learned::Real(values) => Learned::Real(values.select(Axis(0), rows)),
+            Learned::Classes { labels, names } => {
+                Learned::Classes { labels: rows.iter().map(|row| labels[*row]).collect(), names: names.clone() }
             }
         };
         Data { x: self.x.select(Axis(0), rows), target }
@@ -52,8 +52,8 @@ impl Data {
     /// table.
     pub fn in_order(self) -> Data {
         let target = |i: usize| match &self.target {
-            Learnt::Real(values) => values[i],
-            Learnt::Classes { labels, .. } => labels[i] as f64,
+            Learned::Real(values) => values[i],
+            Learned::Classes { labels, .. } => labels[i] as f64,
         };
         let row = |i: usize| self.x.row(i).into_iter().copied().chain([target(i)]);
         let compare = |i: &usize, j: &usize| row(*i).zip(row(*j)).map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne());
@@ -64,15 +64,15 @@ impl Data {
 
     pub fn labels(&self) -> Option<&[usize]> {
         match &self.target {
-            Learnt::Real(_) => None,
-            Learnt::Classes { labels, .. } => Some(labels),
+            Learned::Real(_) => None,
+            Learned::Classes { labels, .. } => Some(labels),
         }
     }
 
     fn targets(&self) -> Targets<'_> {
         match &self.target {
-            Learnt::Real(values) => Targets::real(values.view()),
-            Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
+            Learned::Real(values) => Targets::real(values.view()),
+            Learned::Classes { labels, names } => Targets::classes(labels, names.len()),
         }
     }
 }
@@ -199,8 +199,8 @@ impl Workshop {
         let (c, epsilon) = (point.c.unwrap_or(1.0), point.epsilon.unwrap_or(0.0));
         // Cost and tube are in units of the target's standard deviation, so that its unit has no effect.
         let unit = match &data.target {
-            Learnt::Classes { .. } => 1.0,
-            Learnt::Real(values) => Some(values.std(0.0)).filter(|sd| *sd > 0.0).unwrap_or(1.0),
+            Learned::Classes { .. } => 1.0,
+            Learned::Real(values) => Some(values.std(0.0)).filter(|sd| *sd > 0.0).unwrap_or(1.0),
         };
         let formulation = match data.target.task() {
             Task::Classify => CSvc { c }.into(),
@@ -215,11 +215,11 @@ impl Workshop {
     pub fn loss(&self, fitted: &Fitted, test: &Data) -> Result<f64> {
         let x = filled(&test.x, &fitted.means);
         self.pool.install(|| match &test.target {
-            Learnt::Real(truth) => {
+            Learned::Real(truth) => {
                 let mean = fitted.model.predict_mean(x.view())?;
                 Ok((&mean - truth).mapv(|e| e * e).sum())
             }
-            Learnt::Classes { labels, .. } => {
+            Learned::Classes { labels, .. } => {
                 let classes = fitted.model.predict_class(x.view())?;
                 Ok(classes.iter().zip(labels).filter(|(k, l)| k != l).count() as f64)
             }
@@ -233,17 +233,17 @@ impl Workshop {
         let (model, x) = (&fitted.model, own.view());
         let start = Instant::now();
         match &test.target {
-            Learnt::Real(truth) if model.posterior.is_none() => {
+            Learned::Real(truth) if model.posterior.is_none() => {
                 let mean = self.pool.install(|| model.predict_mean(x))?;
                 Ok((of_values(truth, &mean, None), start.elapsed().as_secs_f64()))
             }
-            Learnt::Real(truth) => {
+            Learned::Real(truth) => {
                 let prediction = self.pool.install(|| model.predict(x))?;
                 let seconds = start.elapsed().as_secs_f64();
                 let ends = self.pool.install(|| model.interval(&prediction, LEVEL, None))?;
                 Ok((of_values(truth, &prediction.mean, Some((&prediction, ends))), seconds))
             }
-            Learnt::Classes { labels, .. } => {
+            Learned::Classes { labels, .. } => {
                 let log_probability = self.pool.install(|| model.predict_log_probability(x, Moderation::Posterior))?;
                 let seconds = start.elapsed().as_secs_f64();
                 let classes = self.pool.install(|| model.predict_class(x))?;
@@ -301,7 +301,7 @@ mod tests {
     fn data(unit: f64) -> Data {
         let x = Array2::from_shape_fn((30, 2), |(i, d)| ((i * (3 + 4 * d)) % 17) as f64 * [1.0, 1e4][d]);
         let t = x.outer_iter().map(|row| unit * (40.0 + row[0].sin() + 1e-4 * row[1])).collect();
-        Data { x, target: Learnt::Real(t) }
+        Data { x, target: Learned::Real(t) }
     }
 
     #[test]
@@ -325,6 +325,6 @@ mod tests {
     fn parts_hold_their_rows() {
         let part = data(1.0).part(&[2, 5]);
         assert_eq!(part.x, array![[6.0, 14e4], [15.0, 1e4]]);
-        assert!(matches!(part.target, Learnt::Real(t) if t.len() == 2));
+        assert!(matches!(part.target, Learned::Real(t) if t.len() == 2));
     }
 }

@@ -19,7 +19,7 @@ use crate::args::{CompareArgs, Compared, Format, Task};
 use crate::failure::usage;
 use crate::live::Live;
 use crate::output;
-use crate::target::Learnt;
+use crate::target::Learned;
 use crate::text::{count, significant};
 use crate::training::{Roles, TrainingRows};
 use crate::tuning::{self, Fold};
@@ -103,8 +103,8 @@ fn check(args: &CompareArgs, kernel: &Kernel) -> Result<()> {
 /// Checks that every fold and every inner fold has rows on both sides; for classification, rows of each class.
 fn check_folds(args: &CompareArgs, data: &Data) -> Result<()> {
     let (smallest, name, least) = match &data.target {
-        Learnt::Real(values) => (values.len(), "the table".to_string(), 2),
-        Learnt::Classes { labels, names } => {
+        Learned::Real(values) => (values.len(), "the table".to_string(), 2),
+        Learned::Classes { labels, names } => {
             let sizes = (0..names.len()).map(|k| (labels.iter().filter(|label| **label == k).count(), k));
             let (size, k) = sizes.min().unwrap_or_default();
             (size, format!("the class `{}`", names[k]), 1)

@@ -223,11 +223,11 @@ impl Kernel {
 
     /// Returns the rule of gamma, if it uses the targets.
     #[doc(hidden)]
-    pub fn learnt_rule(&self) -> Option<GammaRule> {
+    pub fn learned_rule(&self) -> Option<GammaRule> {
         match self.gamma() {
             _ if self.as_sum().is_some() => self.as_sum().filter(Sum::learns).map(|_| GammaRule::EvidenceOne),
             Some(Gamma::Rule(GammaRule::Evidence)) if !self.is_covariance() => None,
-            Some(Gamma::Rule(rule)) if rule.is_learnt() => Some(*rule),
+            Some(Gamma::Rule(rule)) if rule.is_learned() => Some(*rule),
             _ => None,
         }
     }
@@ -236,7 +236,7 @@ impl Kernel {
     /// feature.
     #[doc(hidden)]
     pub fn with_one_width(&self) -> Kernel {
-        match self.learnt_rule() {
+        match self.learned_rule() {
             Some(GammaRule::Evidence) => self.with_gamma(Gamma::Rule(GammaRule::EvidenceOne)),
             _ => self.clone(),
         }
@@ -347,7 +347,7 @@ rules! {
 impl GammaRule {
     /// Returns true if the rule uses the targets.
     #[doc(hidden)]
-    pub fn is_learnt(self) -> bool {
+    pub fn is_learned(self) -> bool {
         matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd | GammaRule::EvidenceOne)
     }
 }
@@ -391,7 +391,7 @@ impl Gamma {
         match self {
             Gamma::Rule(rule) => {
                 let d = data.features.max(1) as f64;
-                if rule.is_learnt() {
+                if rule.is_learned() {
                     return Err(Error::Parameter {
                         name: format!("kernel.{kernel}.gamma"),
                         found: rule.name().into(),

@@ -89,7 +89,7 @@ impl Factor {
         let (found, expected) = (format!("{} pairs", self.units.len()), format!("one for each of {features} columns"));
         require(self.units.is_empty() || self.units.len() == features, || format!("{place}.units"), found, &expected)?;
         match self.kernel.gamma() {
-            Some(Gamma::Rule(rule)) if rule.is_learnt() && !all => Ok(()),
+            Some(Gamma::Rule(rule)) if rule.is_learned() && !all => Ok(()),
             _ => self.kernel.as_dyn_mut().resolve(&DataScale { features, ..*data }),
         }
     }
@@ -104,7 +104,7 @@ impl Sum {
     /// Returns true if the sum has anything to learn.
     pub(super) fn learns(&self) -> bool {
         let gammas = self.terms.iter().flat_map(|term| &term.factors).map(|factor| factor.kernel.gamma());
-        let learns = |gamma: Option<&Gamma>| matches!(gamma, Some(Gamma::Rule(rule)) if rule.is_learnt());
+        let learns = |gamma: Option<&Gamma>| matches!(gamma, Some(Gamma::Rule(rule)) if rule.is_learned());
         self.terms.iter().any(|term| term.amplitude.is_none()) || gammas.into_iter().any(learns)
     }
 

@@ -41,6 +41,6 @@ impl LikelihoodFunction for Gaussian {
     }
 
     fn noise(&self) -> NoiseModel {
-        self.noise_variance.map_or(NoiseModel::Learnt, NoiseModel::Fixed)
+        self.noise_variance.map_or(NoiseModel::Learned, NoiseModel::Fixed)
     }
 }

@@ -103,7 +103,7 @@ pub(crate) enum NoiseModel {
     /// The likelihood has no noise parameter.
     None,
     /// The noise variance is learned from the data.
-    Learnt,
+    Learned,
     /// The noise variance is fixed at this value, in squared units of the target.
     Fixed(f64),
 }

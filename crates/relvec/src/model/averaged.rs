@@ -53,7 +53,7 @@ const MOST_EXPECTED: f64 = 2.0;
 const BLOCK_ROWS: usize = 4096;
 
 /// Training rows of a model, all or some.
-pub(crate) struct Learnt<'a, F> {
+pub(crate) struct FittedRows<'a, F> {
     /// Function that fills rows, from the given one on, with the columns of the model, in the units of the posterior's
     /// factor.
     pub fill: F,
@@ -76,7 +76,7 @@ pub(crate) trait Averaging {
 
     /// Returns true if Laplace's posterior expects more than [`MOST_EXPECTED`] times the counts at the training rows.
     /// The columns of `rows` fill a block `[B, M]` from a given row on.
-    fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool>;
+    fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &FittedRows<F>) -> Result<bool>;
 
     /// Averages the curvature of counts over the posterior. The columns of `rows` fill a block `[B, M]` from a given
     /// row on. The mean curvature is exponential in the variance and may overflow or underflow. Let b be the mean rates
@@ -87,14 +87,14 @@ pub(crate) trait Averaging {
     /// This function is concave, and its gradient is zero at log b = log c + f + v / 2. Newton's method finds the
     /// maximum by conjugate gradients. The second derivatives are (phi_i'Sigma phi_j)^2 / 2, with 1 / b added on the
     /// diagonal.
-    fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()>;
+    fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &FittedRows<F>) -> Result<()>;
 
     /// Returns the mean curvature of the log-likelihood of some rows over the M weights, `[M, M]`, in the order of the
     /// posterior's factor.
     fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
         &self,
         posterior: &Posterior,
-        rows: &Learnt<F>,
+        rows: &FittedRows<F>,
     ) -> Result<Array2<f64>>;
 }
 
@@ -141,7 +141,7 @@ impl Averaging for Model {
         Ok(())
     }
 
-    fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool> {
+    fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &FittedRows<F>) -> Result<bool> {
         let variance = rows.variances(&self.posterior()?.half())?;
         let rates = |share: f64| -> f64 {
             let one = |((f, v), c): ((&f64, &f64), &f64)| c * (f + share * v).exp();
@@ -151,7 +151,7 @@ impl Averaging for Model {
         Ok(!(rates(0.5) <= MOST_EXPECTED * rates(0.0)))
     }
 
-    fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
+    fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &FittedRows<F>) -> Result<()> {
         let Some(mut posterior) = self.posterior.clone() else { return Ok(()) };
         let prior = unit_precisions(self, &posterior);
         if prior.is_empty() {
@@ -230,7 +230,7 @@ impl Averaging for Model {
     fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
         &self,
         posterior: &Posterior,
-        rows: &Learnt<F>,
+        rows: &FittedRows<F>,
     ) -> Result<Array2<f64>> {
         let (n, k) = rows.functions.dim();
         let (m, each) = (posterior.scale.len(), if k == 1 { 1 } else { k * (k - 1) / 2 });
@@ -283,7 +283,7 @@ fn present_curvature(model: &Model, m: usize, pairs: &[Array2<f64>]) -> Array2<f
     Array2::from_shape_fn((places.len(), places.len()), |(i, j)| all[[places[i], places[j]]])
 }
 
-impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
+impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> FittedRows<'_, F> {
     /// Calls `each` with the index of the first row and the rows, `[B, M]`, of blocks of the M columns.
     fn for_each_block(&self, columns: usize, mut each: impl FnMut(usize, ArrayView2<f64>)) -> Result<()> {
         let n = self.weights.len();
@@ -331,7 +331,7 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
 /// Returns the Newton step of mean rates `b`, see [`Averaging::average_counts`]. It solves (1 / B + K / 2) step =
 /// slope, where K, `[N, N]`, contains the squared entries of Phi Sigma Phi'; covariance: `[M, M]`.
 fn newton<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
-    rows: &Learnt<F>,
+    rows: &FittedRows<F>,
     covariance: &Array2<f64>,
     b: &[f64],
     variance: &[f64],

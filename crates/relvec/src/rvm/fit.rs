@@ -112,7 +112,7 @@ fn run(
     };
     training.interrupt = interrupt.clone();
     let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-    let training = training.with(&own, &kernel, None).with_learnt(&own, &kernel, learned.as_ref());
+    let training = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
     let (model, report) = cross_validation::fit(&own, &training, observer, &interrupt, start)?;
     let nothing_found = report.nothing_found || !rvm.keep_statistics && learned.is_some_and(|learned| !learned.has_structure);
     let report = Report { nothing_found, ..report };

@@ -221,7 +221,7 @@ impl Rvm {
             let Choice { kernel, search, learned } = kernel_choice::choose(&asked, &training)?;
             training.interrupt = interrupt.clone();
             let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-            let training = training.with(&own, &kernel, None).with_learnt(&own, &kernel, learned.as_ref());
+            let training = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
             let pass = ask(&training);
             let (rows, driver) = (AllRows::Asked(&pass), &mut FitDriver::of(&own, observer, &interrupt, start));
             let (model, report) = match own.likelihood.is_for_classes() {

@@ -146,7 +146,7 @@ impl Rvm {
         };
         self.check_same_kernel(model)?;
         if model.learned_centres {
-            let expected = "fixed in the fit to go on from: learnt centres are no training rows".into();
+            let expected = "fixed in the earlier fit: learned centres are no training rows".into();
             return Err(Error::Parameter { name: "centres".into(), found: CentreRule::Learned.name().into(), expected });
         }
         if model.process.is_some() || model.labels.is_some() {

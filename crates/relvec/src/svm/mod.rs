@@ -238,7 +238,7 @@ impl Svm {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
             if let Some(Gamma::Rule(rule)) = self.kernel.gamma()
-                && rule.is_learnt()
+                && rule.is_learned()
             {
                 let expected = "a number, \"scale\" or \"auto\": a support vector machine has no evidence to learn it from";
                 return require(false, || format!("kernel.{}.gamma", self.kernel.name()), rule.name(), expected);

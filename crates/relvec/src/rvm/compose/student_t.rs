@@ -288,7 +288,7 @@ impl LatentFactors {
     /// does not depend on this number if the noise variance is multiplied by it, and the other terms of the bound (M54)
     /// are largest at mean 1. If the noise variance is fixed, the factors are unchanged.
     fn balanced(self, training: &TrainingSet) -> (LatentFactors, f64) {
-        if !training.noise[0].is_learnt() {
+        if !training.noise[0].is_learned() {
             return (self, 1.0);
         }
         let weighted: f64 = self.factor.iter().zip(&*training.sample_weights()).map(|(u, c)| u * c).sum();

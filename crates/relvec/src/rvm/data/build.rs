@@ -57,7 +57,7 @@ impl<'a> TrainingSet<'a> {
         adjustments.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
 
         let bias_only =
-            all_constant && rvm.bias && (likelihood.noise() == NoiseModel::Learnt && !noise_is_known || likelihood.counts());
+            all_constant && rvm.bias && (likelihood.noise() == NoiseModel::Learned && !noise_is_known || likelihood.counts());
         let outputs = likelihood.outputs(targets.values);
         let memory_limit = memory::allowed(rvm.memory_limit);
         let size = Size { n, dim: canonical.rows.dim(), different: canonical.origin.len(), outputs };
@@ -123,7 +123,7 @@ impl<'a> TrainingSet<'a> {
             });
         }
         let typical = statistics.typical_noise();
-        if typical.is_some() && rvm.likelihood.as_dyn().noise() != NoiseModel::Learnt {
+        if typical.is_some() && rvm.likelihood.as_dyn().noise() != NoiseModel::Learned {
             return Err(Error::Statistics(
                 "the statistics contain the noise variance of each row; do not set noise_variance of the likelihood as well"
                     .into(),
@@ -157,7 +157,7 @@ impl<'a> TrainingSet<'a> {
             count: sums.count,
             noise: vec![first_noise(rvm, &units, constant, typical)?],
             units: vec![units],
-            bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
+            bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learned && typical.is_none(),
             log_rate: 0.0,
             known_noise: typical.is_some(),
             adjustments: Adjustments { constant_target: constant, small_weights, ..Adjustments::default() },

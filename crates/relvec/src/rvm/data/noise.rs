@@ -75,7 +75,7 @@ impl NoisePrecision {
     }
 
     /// Returns true if the noise precision is learned.
-    pub fn is_learnt(&self) -> bool {
+    pub fn is_learned(&self) -> bool {
         matches!(self, NoisePrecision::Learned { .. })
     }
 }

@@ -48,8 +48,8 @@ pub(crate) fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Opt
     let noise = match typical.map_or(rvm.likelihood.as_dyn().noise(), NoiseModel::Fixed) {
         NoiseModel::None => NoisePrecision::Fixed(1.0),
         NoiseModel::Fixed(variance) => NoisePrecision::Fixed(square / variance),
-        NoiseModel::Learnt if constant => NoisePrecision::Fixed(CONSTANT_NOISE),
-        NoiseModel::Learnt => NoisePrecision::Learned { cap: NOISE_CAP, c: c.c, d: c.d / square },
+        NoiseModel::Learned if constant => NoisePrecision::Fixed(CONSTANT_NOISE),
+        NoiseModel::Learned => NoisePrecision::Learned { cap: NOISE_CAP, c: c.c, d: c.d / square },
     };
     match noise {
         NoisePrecision::Fixed(beta) if !beta.is_normal() => {

@@ -79,7 +79,7 @@ impl<'a> TrainingSet<'a> {
     /// Returns the training set with the results of a dense Gaussian process. The noise variance is at least half of
     /// the process's noise variance, so that no sparse fit takes noise for signal. If the targets do not depend on the
     /// features, there are no candidates.
-    pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learned: Option<&Learned>) -> TrainingSet<'b>
+    pub fn with_learned<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learned: Option<&Learned>) -> TrainingSet<'b>
     where
         'a: 'b,
     {

@@ -54,7 +54,7 @@ pub(crate) fn residual_over_noise(problem: &ScaledProblem, solution: &ActivePost
     let training = problem.training;
     let given = problem.constant_curvature()
         && training.rvm.likelihood.as_dyn().scale_mixture().is_none()
-        && training.noise.iter().all(|noise| !noise.is_learnt())
+        && training.noise.iter().all(|noise| !noise.is_learned())
         && !training.adjustments.constant_target
         && training.rows.nrows() > 0;
     let at_limit = |(j, a): (&usize, &f64)| !(*j == 0 && problem.has_bias) && *a <= (1.0 + AT_LIMIT) * LEAST_PRECISION;

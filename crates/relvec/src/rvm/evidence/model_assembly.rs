@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, conca
 use crate::error::{Error, Result};
 use crate::likelihood::NoiseModel;
 use crate::linalg;
-use crate::model::{Averaging as _, Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule};
+use crate::model::{Averaging as _, Expansion, FittedBasis, FittedRows, Model, Posterior, PosteriorRule};
 use crate::quadratic::takes_up_mean;
 use crate::report::{PrecisionPosterior, Status};
 use crate::rvm::data::noise::NoisePrecision;
@@ -41,7 +41,7 @@ fn posterior(problem: &ScaledProblem, ordered: &ActivePosterior, solution: &Acti
     let (units, beta) = (&problem.training.units, solution.beta[0]);
     let scale = units[0].scale;
     let norm = |j: &usize| problem.design.norms()[*j];
-    let learned = problem.training.noise.iter().any(NoisePrecision::is_learnt) || problem.training.adjustments.constant_target;
+    let learned = problem.training.noise.iter().any(NoisePrecision::is_learned) || problem.training.adjustments.constant_target;
     let noise_variance = match &problem.training.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
         // The noise variances of the training rows were given. That of new rows is unknown, so that 0 is stored.
@@ -189,7 +189,7 @@ fn learned<'a>(
     problem: &'a ScaledProblem,
     solution: &'a ActivePosterior,
     outputs: usize,
-) -> Learnt<'a, impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a> {
+) -> FittedRows<'a, impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a> {
     let f = fitted(problem, solution).into_raw_vec_and_offset().0;
     let training = problem.training;
     let functions = match outputs {
@@ -204,7 +204,7 @@ fn learned<'a>(
         }
     };
     let (likelihood, interrupt) = (training.rvm.likelihood.as_dyn(), &training.interrupt);
-    Learnt { fill: problem.design.filler(&solution.active), functions, weights: &training.weights, likelihood, interrupt }
+    FittedRows { fill: problem.design.filler(&solution.active), functions, weights: &training.weights, likelihood, interrupt }
 }
 
 /// Returns the weights in original units, [M, C]: one column for each class if the outputs are contrasts of classes,
@@ -359,7 +359,7 @@ fn targets(problem: &ScaledProblem, row: usize, less_means: bool) -> Array1<f64>
 /// Returns the shape of q(beta), or `None` if the noise precision is not a distribution.
 fn noise_shape(rvm: &Rvm, training: &TrainingSet) -> Option<f64> {
     match (&rvm.inference, rvm.likelihood.as_dyn().noise()) {
-        (Inference::Variational(scheme), NoiseModel::Learnt) if !training.known_noise => {
+        (Inference::Variational(scheme), NoiseModel::Learned) if !training.known_noise => {
             Some(scheme.hyperpriors.c + 0.5 * training.count)
         }
         _ => None,

@@ -301,7 +301,7 @@ impl<'a> ScaledProblem<'a> {
         let c = self.training.rvm.inference.as_dyn().hyperpriors().c;
         let of_output = |(units, noise): (&Units, &NoisePrecision)| match units.scale {
             1.0 => 0.0,
-            scale => (self.training.count + if noise.is_learnt() { 2.0 * c } else { 0.0 }) * scale.ln(),
+            scale => (self.training.count + if noise.is_learned() { 2.0 * c } else { 0.0 }) * scale.ln(),
         };
         inner + self.training.log_constant() - self.training.units.iter().zip(&self.training.noise).map(of_output).sum::<f64>()
     }

@@ -160,7 +160,7 @@ impl KernelLearner<'_> {
     pub fn learn(&self, kernel: &Kernel, frame: &Frame) -> Result<Learned> {
         let rows = self.rows.with_inputs(frame.to_internal(self.rows.x.view()));
         let constant = process_evidence::constant_evidence(&rows);
-        let rule = kernel.learnt_rule();
+        let rule = kernel.learned_rule();
         let features = if rule.is_some() { frame.live.len() } else { 0 };
         let priors = Priors::new(rows.count, features);
         let several = if features > 1 && rule != Some(GammaRule::EvidenceOne) {
@@ -232,7 +232,7 @@ impl KernelLearner<'_> {
         let Some((rows, centres)) = &self.more else { return Ok(from) };
         let rows = rows.with_inputs(frame.to_internal(rows.x.view()));
         // More rows determine one width for each feature, even if the first rows do not.
-        let asked = kernel.learnt_rule().is_some_and(|rule| rule != GammaRule::EvidenceOne);
+        let asked = kernel.learned_rule().is_some_and(|rule| rule != GammaRule::EvidenceOne);
         let per_feature = from.per_feature || asked && frame.live.len() > 1;
         let objective = LogPosterior::new(self, &rows, kernel, frame, priors, per_feature);
         let centres = Some(rows.x.select(Axis(0), centres));

@@ -88,7 +88,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let (mut tried, mut all_learned): (Vec<KernelTrial>, Vec<Learned>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
         let scale = training.data_scale();
-        let own = if kernel.learnt_rule().is_some() { kernel.prepared(&scale)? } else { kernel.resolve(&scale)? };
+        let own = if kernel.learned_rule().is_some() { kernel.prepared(&scale)? } else { kernel.resolve(&scale)? };
         let own = if one_width { own.with_one_width() } else { own };
         let frame = Frame::new(&own, &moments, training.rows.view())?;
         let mut learned = match &labels {

@@ -123,14 +123,14 @@ pub(super) fn learn(
         let found = label_kernel::learn(labels, &learned.kernel, &frame, interrupt)?;
         Ok(Learned { per_feature: learned.per_feature, evaluations: learned.evaluations + evaluations, ..found })
     };
-    if kernel.learnt_rule() == Some(GammaRule::EvidenceArd) {
+    if kernel.learned_rule() == Some(GammaRule::EvidenceArd) {
         return with_ratio(process(None)?, 0);
     }
     let plain = kernel.with_one_width();
     let frame = Frame::new(&plain, moments, training.rows.view())?;
     let one_width = |labels: &Labels| label_kernel::learn(labels, &plain, &frame, interrupt);
     let one = one_width(labels)?;
-    let judged = kernel.learnt_rule() == Some(GammaRule::Evidence) && labels.rows.len() >= LEAST_ROWS;
+    let judged = kernel.learned_rule() == Some(GammaRule::Evidence) && labels.rows.len() >= LEAST_ROWS;
     if !judged || interrupt.is_late() || training.taken + bytes(training) > training.memory_limit {
         return Ok(one);
     }

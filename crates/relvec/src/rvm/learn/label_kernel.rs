@@ -33,7 +33,7 @@ pub(super) const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
 /// Returns an error if a gamma would be out of the range of numbers, or if the fit is stopped before there is a result.
 pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: &Interrupt) -> Result<Learned> {
     let labels = labels.with_inputs(frame.to_internal(labels.rows.x.view()));
-    let rule = kernel.learnt_rule();
+    let rule = kernel.learned_rule();
     let features = frame.live.len();
     let learned = Parameters::of(kernel, frame, &labels.rows, LENGTH_SD, false, None);
     let count = learned.list.len();

@@ -60,7 +60,7 @@ impl Parameters {
         per_feature: bool,
         amplitude: Option<(f64, f64)>,
     ) -> Parameters {
-        let learns = kernel.learnt_rule().is_some();
+        let learns = kernel.learned_rule().is_some();
         if let Some(sum) = kernel.as_sum().filter(|_| learns) {
             return Parameters::of_sum(sum, frame, rows, length_sd, amplitude);
         }

@@ -117,7 +117,7 @@ impl Rvm {
         let centres = points.x.select(Axis(0), pivots.centres());
         let (kernel, lower) = (&prior.kernel, pivots.factor());
         let at = SumsRequest { kernel: kernel.clone(), centres, lower, bias: self.bias, ratios: vec![], mean: None };
-        let learns: Vec<bool> = training.noise.iter().map(NoisePrecision::is_learnt).collect();
+        let learns: Vec<bool> = training.noise.iter().map(NoisePrecision::is_learned).collect();
         let sums = RowSums { rows, at: &at, peak: &peak, learns: &learns, interrupt: &training.interrupt };
         let whole = if residual > RESIDUAL { sums.best()? } else { sums.highest(&[peak.log_ratio], &mut vec![])? };
         let whole = whole.map(|whole| sums.corrected(whole)).transpose()?;
@@ -142,7 +142,7 @@ impl Rvm {
         let noise_std = model.posterior.as_ref().and_then(|posterior| posterior.noise_variance).map(f64::sqrt);
         driver.tell_model(model.log_evidence.unwrap_or(f64::NAN), noise_std, model.relevance.len() + usize::from(self.bias));
         let reached = residual <= most_residual;
-        let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
+        let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learned() && *log <= NOISE.0);
         let left_out_rows = if in_time { training.adjustments.left_out_rows } else { n - sample.len() };
         let trace = std::mem::take(&mut driver.trace);
         let report = Report {

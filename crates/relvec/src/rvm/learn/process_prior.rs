@@ -154,7 +154,7 @@ impl Rvm {
             evaluations: peak.evaluations,
             seconds: begin.elapsed().as_secs_f64(),
         });
-        let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
+        let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learned() && *log <= NOISE.0);
         let adjustments = Adjustments { jitter: 0.0, residual_over_noise: None, noise_capped: capped, ..report.adjustments };
         let nothing_found = model.relevance.is_empty() && !training.adjustments.constant_target;
         let seconds = report.seconds + begin.elapsed().as_secs_f64();
@@ -320,7 +320,7 @@ impl Found<'_, '_> {
         let unit = training.units[0].scale;
         let noise: Vec<f64> = self.peak.log_noise.iter().map(|log| log.exp()).collect();
         let of_output = |k: usize| noise[k] * training.units[k].scale.powi(2);
-        let learned = training.noise.iter().any(NoisePrecision::is_learnt) || training.adjustments.constant_target;
+        let learned = training.noise.iter().any(NoisePrecision::is_learned) || training.adjustments.constant_target;
         let noise_variance = match training.rvm.likelihood.as_dyn().noise() {
             // Noise variances of the training rows were given. The noise of new rows is unknown, so 0 is stored.
             _ if training.known_noise => 0.0,

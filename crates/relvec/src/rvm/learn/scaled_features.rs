@@ -78,7 +78,7 @@ impl<'a> Frame<'a> {
         let live: Vec<usize> = (0..spread.len()).filter(|d| spread[*d] > 0.0).collect();
         let is_sum = kernel.as_sum().is_some();
         let power = match kernel.form() {
-            _ if kernel.learnt_rule().is_none() || is_sum => 0,
+            _ if kernel.learned_rule().is_none() || is_sum => 0,
             Form::Absolutes(_) => 1,
             _ => 2,
         };

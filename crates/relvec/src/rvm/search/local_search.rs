@@ -326,7 +326,7 @@ impl LocalSearch {
     fn may_restart(&self, solver: &EvidenceSolver) -> bool {
         self.restarts > 0
             && !solver.hessian_varies()
-            && self.noise.iter().any(NoisePrecision::is_learnt)
+            && self.noise.iter().any(NoisePrecision::is_learned)
             && !self.now.active.is_empty()
     }
 

@@ -155,7 +155,7 @@ impl WorkingSets {
         let enough = least.max(LEAST_RISE * (training.count / 1000.0).max(1.0));
         let (helps, gained) = (self.largest_outside > least, rise >= enough);
         // A restart fixes the noise, which is possible only if it is learned.
-        let restarts = solver.problem.constant_curvature() && training.noise.iter().any(NoisePrecision::is_learnt);
+        let restarts = solver.problem.constant_curvature() && training.noise.iter().any(NoisePrecision::is_learned);
         self.round = match self.round {
             Round::Grow if helps && gained => Round::Grow,
             Round::Grow if restarts => Round::Restart,

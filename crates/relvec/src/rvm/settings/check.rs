@@ -58,7 +58,7 @@ impl Rvm {
         };
         let name = kernel.name();
         let reason = "this kernel is no covariance of a Gaussian process, and only covariances can be learned or compared";
-        match self.kernel.learnt_rule().filter(|_| self.kernels.is_empty()) {
+        match self.kernel.learned_rule().filter(|_| self.kernels.is_empty()) {
             Some(rule) => {
                 let expected = format!("scale, or a positive number: {reason}");
                 require(false, || format!("kernel.{name}.gamma"), rule.name(), &expected)

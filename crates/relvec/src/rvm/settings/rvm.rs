@@ -260,7 +260,7 @@ impl Rvm {
 
     /// Returns true if the kernel is learned from the data: its parameters, or the choice among several.
     pub fn learns_kernel(&self) -> bool {
-        !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
+        !self.kernels.is_empty() || self.kernel.learned_rule().is_some()
     }
 
     /// Returns the kernels to choose among: `kernels`, or `kernel` alone if that list is empty.
