@@ -21,8 +21,8 @@ pub struct Decision {
     /// Class probabilities of the population that decisions are made for, `[K]`, zero or positive and summing to 1
     /// (within 1e-9), (M44). `None` uses those of the training rows.
     pub prior: Option<Vec<f64>>,
-    /// Costs, zero or positive, of each decision (columns) for each true class (rows), [K, K], (M45). Those of correct
-    /// decisions, on the diagonal, are usually 0. With `None`, each error costs 1.
+    /// Costs, zero or positive, of each decision (columns) for each true class (rows), [K, K], (M45). Correct
+    /// decisions, on the diagonal, usually cost 0. With `None`, each error costs 1.
     pub costs: Option<Array2<f64>>,
     /// Probability in (0, 1) below which a decision is rejected, (M46). It cannot be combined with `costs`.
     pub reject: Option<f64>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files and folders of `src`, lowest layer first. Those of one layer do not use each other. `lib.rs` re-exports the
+/// Files and folders of `src`, lowest layer first. Files of one layer do not use each other. `lib.rs` re-exports the
 /// items of the prediction crate at the lowest layer.
 const LAYERS: &[&[&str]] = &[
     &["relvec_predict"],

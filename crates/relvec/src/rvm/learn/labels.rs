@@ -127,7 +127,7 @@ impl Labels {
     }
 
     /// Returns the derivatives of a score in log rho and the kernel's parameters, at fixed theta, which is at its
-    /// maximum. Those in the kernel's parameters are empty unless `with_kernel`.
+    /// maximum. The derivatives in the kernel's parameters are empty unless `with_kernel` is true.
     ///
     /// By (M83), dv/dS = P diag(f) P - P eta alpha', made symmetric. f is the derivative of v in h divided by c^2, and
     /// eta is the derivative in fit divided by -c.

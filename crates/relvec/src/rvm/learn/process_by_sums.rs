@@ -47,8 +47,8 @@ const ILL: f64 = 1e8;
 /// best ratio was 0.5 to 4.7 above that of the sample. The parabola through three points predicts the evidence to 1e-3
 /// nats per row. Held-out densities do not show such a difference.
 const LADDER: [f64; 4] = [-1.5, 1.0, 3.5, 6.0];
-/// Distance of the log ratios of the first pass. Those of the second are half as far apart, about a point at most two
-/// steps from the best one.
+/// Distance of the log ratios of the first pass. The log ratios of the second pass are half as far apart, about a point
+/// at most two steps from the best one.
 const STEP: f64 = 2.5;
 /// Predicted gain, in nats per row, below which there is no second pass. The parabola underestimates the gain by up to
 /// 2e-3.
