@@ -29,16 +29,15 @@ Array = NDArray[Any]
 Split = tuple[Array, Array, Array, Array]
 
 FOLDS = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
-LEARNERS = ["joint", "laplace", "per_class", "one_vs_rest", "one_vs_one", "fastrvm"]
+LEARNERS = ["joint", "laplace", "one_vs_rest", "one_vs_one", "fastrvm"]
 HEAD = """# More than two classes
 
 Made by `cargo xtask bench classes --data FOLDER` ({made}). Figures are means over the test folds. relvec has the
 settings of the papers (`relvec.presets.tipping2001`), which are not the defaults, except for what is named. The two
 log losses of relvec are those of moderated probabilities and of probabilities at the mean of the weights
 (`moderated=False`). fastrvm has a softmax of one-vs-rest models. Vectors: distinct training rows that the models
-need, and their sum over the binary models. `per_class` is `joint` with `class_precisions="per_class"`; the second
-number of its vectors is that of the weights in the model. `laplace` is `joint` with `posterior="laplace"`. A fit that
-ran out of time has that posterior too. Times are those of fits.
+need, and their sum over the binary models. `laplace` is `joint` with `posterior="laplace"`. A fit that ran out of time
+has that posterior too. Times are those of fits.
 
 {facts}
 
@@ -79,10 +78,7 @@ def fit(learner: str, split: Split, limit: float, answer: Any) -> None:
         from relvec import RVC
         from relvec.presets import tipping2001
 
-        own = {
-            "per_class": {"multi_class": "joint", "class_precisions": "per_class"},
-            "laplace": {"multi_class": "joint", "posterior": "laplace"},
-        }.get(learner, {"multi_class": learner})
+        own = {"multi_class": "joint", "posterior": "laplace"} if learner == "laplace" else {"multi_class": learner}
         model = RVC(**tipping2001(gamma, task="classify"), time_limit=limit, **own).fit(X, y)
         seconds = time.perf_counter() - start
         losses = [log_loss(truth, model.predict_proba(test, moderated=moderated)) for moderated in (True, False)]

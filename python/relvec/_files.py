@@ -101,8 +101,6 @@ def estimator_of(model: _core.Model, name: Any, kernel: Kernel | None = None) ->
         parameters["kernel"] = kernel
     if model.multi_class is not None:
         parameters["multi_class"] = model.multi_class
-    if model.class_alpha is not None:
-        parameters["class_precisions"] = "per_class"
     if model.classifier and model.formulation is not None:
         parameters["probability"] = len(model.sigmoids) > 0
     if not model.classifier and model.machine == "rvm":

@@ -192,13 +192,6 @@ TABLE: dict[str, Parameter] = {
         [names(*NAMES["multi_class"])],
         path="multi_class",
     ),
-    "class_precisions": Parameter(
-        """Precisions of the weights in a joint model. With ``"shared"`` each relevance vector has one precision, so
-        that all classes use the vector or none. ``"per_class"`` starts from the shared model and gives each weight its
-        own precision, so that single weights may be pruned. Its evidence is higher, and the fit takes longer.""",
-        [names(*NAMES["class_precisions"])],
-        path="class_precisions",
-    ),
     "weight_prior": Parameter(
         """Prior of the weights. ``"ard"`` has a precision for each weight, as in [1]_, and keeps few kernels.
         ``"process"`` gives the weights the covariance of a Gaussian process with the kernel [5]_. Its centres are the

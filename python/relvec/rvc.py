@@ -54,12 +54,12 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. In a joint model all
-        classes share them. For several binary models, and with ``class_precisions="per_class"``, the shape is
-        (n_functions, n_relevance), with infinity if a vector is not in a model. Not under a process prior, which has a
+        classes share them. For several binary models the shape is (n_functions, n_relevance), with infinity if a
+        vector is not in a model. Not under a process prior, which has a
         covariance instead.
     intercept_alpha_ : float
         Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior. For several
-        binary models, and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
+        binary models an ndarray of shape (n_functions,).
     well_determined_ : ndarray of shape (n_relevance,)
         How far the data determine each weight: from 0 (only its prior does) to 1 (only the data do). For a joint model
         the mean over the classes; for several binary models of shape (n_functions, n_relevance). Not under a process
@@ -67,8 +67,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model. For a joint model of K classes
         it is the covariance of K - 1 contrasts (Helmert's, with unit norm), with all weights of the first contrast
-        before those of the second. With ``class_precisions="per_class"`` it is that of the weights in the model, class
-        after class. Neither for several binary models nor under a process prior.
+        before those of the second. Neither for several binary models nor under a process prior.
     kernel_ : str
         The kernel in use, the selected one if several were given; not if the caller computes the kernel.
     gamma_ : float or ndarray of shape (n_features,)
@@ -167,7 +166,6 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "auto",
-        class_precisions: str = "shared",
         weight_prior: str = "auto",
         residual: float | None = None,
         search: str | dict[str, Any] | None = None,

@@ -16,7 +16,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use relvec::{
-    CentreRule, ClassPrecisions, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks, MultiClass, PosteriorRule, Rvm, Svm,
+    CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks, MultiClass, PosteriorRule, Rvm, Svm,
     Variance, WeightPrior,
 };
 use serde::Serialize;
@@ -70,7 +70,6 @@ mod _core {
     fn names() -> BTreeMap<&'static str, &'static [&'static str]> {
         BTreeMap::from([
             ("centres", CentreRule::NAMES),
-            ("class_precisions", ClassPrecisions::NAMES),
             ("kernel.gamma", GammaRule::NAMES),
             ("landmarks", Landmarks::NAMES),
             ("multi_class", MultiClass::NAMES),

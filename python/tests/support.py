@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "crates" / "relvec" / "tests" / "golden"
+PINNED = ROOT / "crates" / "relvec" / "tests" / "pinned"
 
 
 def papers(cls, *args, **own):

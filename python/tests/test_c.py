@@ -8,10 +8,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import relvec
 from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits, off, several_classes
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
-from support import PARAMETERS, papers, rvc, rvr
+from support import PARAMETERS, PINNED, papers, rvc, rvr
 
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic"]
 # Rust links with a C compiler too, and g++ comes with it.
@@ -161,9 +162,13 @@ def test_several_classes(rule, tmp_path):
     check(RVC(multi_class=rule).fit(X, y), M_NEW, tmp_path, (1e-10, 1e-4))
 
 
-@pytest.mark.parametrize("own", [{"class_precisions": "per_class"}, {"posterior": "laplace"}, {"fit_intercept": False}])
+@pytest.mark.parametrize("own", [{"posterior": "laplace"}, {"fit_intercept": False}])
 def test_joint_models(own, tmp_path):
     check(rvc(gamma=0.5, **own).fit(M, K), M_NEW, tmp_path)
+
+
+def test_precisions_of_each_class(tmp_path):
+    check(relvec.load(PINNED / "rvc_class_precisions.json"), M_NEW, tmp_path)
 
 
 @pytest.mark.parametrize("rule", ["one_vs_rest", "one_vs_one"])

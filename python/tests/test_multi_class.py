@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
-from support import rvc, rvr
+from support import PINNED, rvc, rvr
 
 RULES = ["joint", "one_vs_rest", "one_vs_one"]
 X, Y = load_iris(return_X_y=True)
@@ -143,26 +143,22 @@ def test_bad_settings():
     assert len(rvc().fit(X[Y != 2], Y[Y != 2]).classes_) == 2
 
 
-def test_a_precision_for_each_class(fitted, tmp_path):
-    model = rvc(gamma=0.2, class_precisions="per_class").fit(X, NAMES[Y])
-    joint = fitted["joint"]
-    assert model.log_evidence_ > joint.log_evidence_
-    assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-8)
-    m = len(model.relevance_)
+def test_models_with_precisions_of_each_class_are_read():
+    """Earlier versions fitted a precision for each class and vector, infinite if the class does not have the vector."""
+    model = relvec.load(PINNED / "rvc_class_precisions.json")
+    m, new = len(model.relevance_), model.relevance_vectors_ + 0.1
     assert model.alpha_.shape == model.dual_coef_.shape == (3, m)
-    assert model.intercept_alpha_.shape == (3,)
     assert_array_equal(np.isinf(model.alpha_), model.dual_coef_ == 0.0)
     assert_array_equal(np.isinf(model.intercept_alpha_), model.intercept_ == 0.0)
     assert np.isinf(model.alpha_).any()
-    assert np.isfinite(model.alpha_).any(axis=0).all()
     assert model.well_determined_.shape == (m,)
     weights = np.isfinite(model.alpha_).sum() + np.isfinite(model.intercept_alpha_).sum()
     assert model.covariance_.shape == (weights, weights)
     # The moderated probabilities from the covariance of the weights, class after class, each with its constant first.
-    K = rbf_kernel(X, model.relevance_vectors_, gamma=0.2)
-    design = np.hstack([np.ones((len(X), 1)), K])
+    K = rbf_kernel(new, model.relevance_vectors_, gamma=model.gamma_)
+    design = np.hstack([np.ones((len(new), 1)), K])
     present = np.hstack([np.isfinite(model.intercept_alpha_)[:, None], np.isfinite(model.alpha_)])
-    halves = np.zeros((len(X), 3, weights))
+    halves = np.zeros((len(new), 3, weights))
     first = np.cumsum([0, *present.sum(axis=1)])
     for k in range(3):
         halves[:, k, first[k] : first[k + 1]] = design[:, present[k]]
@@ -171,20 +167,11 @@ def test_a_precision_for_each_class(fitted, tmp_path):
     v = np.einsum("nkk->nk", cov)
     scale = np.sqrt(1.0 + np.pi / 8.0 * (v[:, :, None] + v[:, None, :] - 2.0 * cov))
     p = 1.0 / np.exp(-(f[:, :, None] - f[:, None, :]) / scale).sum(axis=2)
-    assert_allclose(model.predict_proba(X), p / p.sum(axis=1, keepdims=True), rtol=1e-7)
-    model.save(tmp_path / "model.json")
-    again = relvec.load(tmp_path / "model.json")
-    assert again.class_precisions == "per_class"
-    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert_array_equal(again.alpha_, model.alpha_)
+    assert_allclose(model.predict_proba(new), p / p.sum(axis=1, keepdims=True), rtol=1e-7)
     assert_array_equal(pickle.loads(pickle.dumps(model)).alpha_, model.alpha_)
-    # A kernel of the caller's own; two classes, which have one function and nothing to share.
-    called = rvc(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), class_precisions="per_class").fit(X, NAMES[Y])
-    assert_allclose(called.predict_proba(X), model.predict_proba(X), atol=1e-6)
-    assert rvc(class_precisions="per_class").fit(X[:100], Y[:100]).alpha_.ndim == 1
 
 
-@pytest.mark.parametrize("own", [{}, {"class_precisions": "per_class"}, {"multi_class": "one_vs_rest"}])
+@pytest.mark.parametrize("own", [{}, {"multi_class": "one_vs_rest"}])
 def test_averaged_posterior(own, tmp_path):
     far = X + 3.0 * Y[:, None]
     laplace = rvc(gamma=0.05, posterior="laplace", **own).fit(far, NAMES[Y])
@@ -215,16 +202,6 @@ def test_posteriors_that_do_not_suit():
     models = [rvr(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("auto", "averaged")]
     assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
     assert not np.array_equal(models[0].covariance_, models[1].covariance_)
-
-
-def test_precisions_of_classes_that_do_not_suit():
-    for own, message in [
-        ({"class_precisions": "own"}, "The 'class_precisions' .* {'shared', 'per_class'}. Got 'own'"),
-        ({"class_precisions": "per_class", "multi_class": "one_vs_rest"}, "separate models of two classes"),
-        ({"class_precisions": "per_class", "sparsity": 1.0}, "which apply to whole kernels"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            rvc(**own).fit(X, Y)
 
 
 def test_a_thousand_classes_of_one_row_each():

@@ -14,7 +14,7 @@ from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits,
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
 from sklearn.metrics.pairwise import rbf_kernel
-from support import PARAMETERS, ROOT, papers, rvc, rvr
+from support import PARAMETERS, PINNED, ROOT, papers, rvc, rvr
 
 
 def session(data):
@@ -115,9 +115,13 @@ def test_several_classes(rule, classes):
     check(RVC(multi_class=rule).fit(X, y), M_NEW, loose)
 
 
-@pytest.mark.parametrize("own", [{"class_precisions": "per_class"}, {"posterior": "laplace"}, {"fit_intercept": False}])
+@pytest.mark.parametrize("own", [{"posterior": "laplace"}, {"fit_intercept": False}])
 def test_joint_models(own):
     check(rvc(gamma=0.5, **own).fit(M, K), M_NEW)
+
+
+def test_precisions_of_each_class():
+    check(relvec.load(PINNED / "rvc_class_precisions.json"), M_NEW)
 
 
 @pytest.mark.parametrize("cls", [SVC, NuSVC])

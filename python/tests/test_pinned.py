@@ -11,12 +11,11 @@ import relvec
 from numpy.testing import assert_allclose
 from relvec import RVC, RVR
 from sklearn.base import clone
-from support import ROOT, two_classes
+from support import PINNED, two_classes
 
-FOLDER = ROOT / "crates" / "relvec" / "tests" / "pinned"
-EXPECTED = json.loads((FOLDER / "predictions.json").read_text())
+EXPECTED = json.loads((PINNED / "predictions.json").read_text())
 ROWS, KERNEL_ROWS = (np.array(EXPECTED.pop(name)) for name in ("rows", "kernel_rows"))
-PICKLES = pickle.loads((FOLDER / "models.pickle").read_bytes())
+PICKLES = pickle.loads((PINNED / "models.pickle").read_bytes())
 
 
 def check(name, model):
@@ -48,7 +47,7 @@ def check(name, model):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_model_files_load(name):
     kernel = "precomputed" if name == "rvr_precomputed" else None
-    check(name, relvec.load(FOLDER / f"{name}.json", kernel))
+    check(name, relvec.load(PINNED / f"{name}.json", kernel))
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"command_scaled"}))
@@ -90,6 +89,6 @@ def test_settings_of_the_search_in_old_pickles_are_kept():
 
 def test_pickled_statistics_load():
     sums = PICKLES["statistics"]
-    assert sums.to_bytes() == (FOLDER / "statistics.bin").read_bytes()
+    assert sums.to_bytes() == (PINNED / "statistics.bin").read_bytes()
     assert sums.n_rows == 24
     sums.fit()

@@ -73,7 +73,6 @@ def settings():
     yield RVR(dictionary=20, keep_statistics=True)
     yield RVC(class_weight="balanced")
     yield from (RVC(multi_class=rule) for rule in NAMES["multi_class"] if rule not in ("auto", "joint"))
-    yield RVC(class_precisions="per_class")
     yield RVC(posterior="averaged")
     yield RVR(kernel="precomputed")
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use relvec::{
-    Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Encoding, Formulation, Gamma, Gaussian, Inference,
-    Kernel, Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
+    Bernoulli, CentreRule, Dictionary, DictionaryRule, Encoding, Formulation, Gamma, Gaussian, Inference, Kernel, Landmarks,
+    Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -136,9 +136,8 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
     // Landmarks from a file are read later, and the target may decide the task. The check therefore leaves out both.
-    let class_precisions = if task.is_some() { rvm.class_precisions } else { ClassPrecisions::default() };
     let keep_statistics = rvm.keep_statistics && centres.is_none();
-    let known = Rvm { keep_statistics, class_precisions, ..rvm.clone() };
+    let known = Rvm { keep_statistics, ..rvm.clone() };
     known.check().map_err(|e| usage(as_typed(args, e.to_string())))?;
     check_stream(args, &rvm, task, centres.is_some())?;
     Ok(Settings { rvm, task, centres })
@@ -281,9 +280,7 @@ pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
 
 /// True if classes can be learned from rows in blocks.
 pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
-    !matches!(rvm.inference, Inference::Variational(_))
-        && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
-        && rvm.class_precisions == ClassPrecisions::Shared
+    !matches!(rvm.inference, Inference::Variational(_)) && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
 }
 
 /// Returns an error for settings that are not possible with blocks of rows.
@@ -300,8 +297,8 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
         }
         if !suits_classes(rvm) {
             return Err(usage(
-                "--stream: classes are learned in blocks with --multi-class auto or joint, class_precisions = shared and another \
-                 --inference than variational; leave it out, so that the table is held in memory",
+                "--stream: classes are learned in blocks with --multi-class auto or joint and another --inference than \
+                 variational; leave it out, so that the table is held in memory",
             ));
         }
     } else if !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {

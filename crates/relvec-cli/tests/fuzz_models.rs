@@ -100,8 +100,8 @@ fn kinds() -> Vec<(String, Model)> {
     binary.classes = vec![Label::Text("no".into()), Label::Text("yes".into())];
     add("two classes", binary);
     add("joint", fit(classes(MultiClass::Joint), &three));
-    let each = Rvm { class_precisions: ClassPrecisions::PerClass, ..classes(MultiClass::Joint) };
-    add("precisions of classes", fit(each, &three));
+    let pinned = concat!(env!("CARGO_MANIFEST_DIR"), "/../relvec/tests/pinned/rvc_class_precisions.json");
+    add("precisions of classes", Model::from_json(&fs::read_to_string(pinned).unwrap()).unwrap());
     for rule in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
         let model = fit(classes(rule), &three);
         let relevance = model.relevance.clone();

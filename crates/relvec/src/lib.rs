@@ -65,7 +65,7 @@ pub use svm::{
     SvmReport,
 };
 #[doc(inline)]
-pub use targets::{ClassPrecisions, MultiClass, Targets};
+pub use targets::{MultiClass, Targets};
 
 /// The example of README.md compiles and runs.
 #[cfg(doctest)]

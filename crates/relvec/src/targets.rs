@@ -3,7 +3,6 @@
 use ndarray::{ArrayView1, ArrayView2, Axis};
 
 use crate::error::{Error, Result};
-use crate::registry::rules;
 
 pub use relvec_predict::MultiClass;
 
@@ -49,18 +48,6 @@ impl Given<'_> {
         match self {
             Given::Noise(values) | Given::Exposure(values) => values.view(),
         }
-    }
-}
-
-rules! {
-    /// How the weights of one basis function are related under the softmax.
-    #[derive(Default)]
-    pub enum ClassPrecisions, "rule for the precisions of classes" {
-        /// They share one precision: a basis function is in the model for all classes, or for none.
-        #[default]
-        Shared = "shared",
-        /// They have nothing in common: the weight of each class has its own precision, and may be pruned.
-        PerClass = "per_class",
     }
 }
 

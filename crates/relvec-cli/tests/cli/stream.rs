@@ -285,7 +285,7 @@ fn classes_in_blocks_or_in_memory() {
     folder.fails(1, &line, &["another --inference than variational", "memory_limit=BYTES", "10.9 MB needed"]);
     let line = "fit d.csv --preset tipping2001 --target kind --task classify -o n.json";
     folder.fails(2, &format!("{line} --checkpoint c"), &["--checkpoint is for regression"]);
-    for more in ["--inference variational", "--multi-class one_vs_one", "--set class_precisions=per_class"] {
+    for more in ["--inference variational", "--multi-class one_vs_one"] {
         folder.fails(2, &format!("{line} --stream {more}"), &["--stream: classes are learned in blocks with", "leave it out"]);
     }
     // Without --task it is the target that tells.

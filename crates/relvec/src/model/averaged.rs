@@ -259,28 +259,22 @@ impl Averaging for Model {
             sums.par_iter_mut().enumerate().for_each(|(pair, sum)| linalg::add_gram_alone(weighted(pair).view(), sum.view_mut()));
         }
         sums.par_iter_mut().for_each(linalg::mirror);
-        Ok(if k == 1 { sums.swap_remove(0) } else { present_curvature(self, m, &sums) })
+        Ok(if k == 1 { sums.swap_remove(0) } else { curvature_of_contrasts(self, &sums) })
     }
 }
 
-/// Returns the prior precisions of the W weights that are in the model, `[W]`, in the units and the order of the
-/// posterior's factor.
+/// Returns the prior precisions of the W weights, `[W]`, in the units and the order of the posterior's factor.
 fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
-    let shared: Vec<f64> = model.intercept_alpha.iter().chain(&model.alpha).copied().collect();
-    let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {
-        let alpha = |i: usize| model.class_alpha.get(i).and_then(|classes| classes[k]).unwrap_or(shared[i]);
-        places.into_iter().map(|i| alpha(i) * posterior.scale[i].powi(2)).collect()
-    };
-    model.present().into_iter().enumerate().flat_map(own).collect()
+    let alpha = model.intercept_alpha.iter().chain(&model.alpha);
+    let one: Vec<f64> = alpha.zip(&posterior.scale).map(|(alpha, scale)| alpha * scale.powi(2)).collect();
+    posterior.factor.iter().zip(one.iter().cycle()).map(|(_, alpha)| *alpha).collect()
 }
 
-/// Returns the curvature in the weights that are in the model, `[W, W]`, from the products `[M, M]` of each pair of
-/// classes.
-fn present_curvature(model: &Model, m: usize, pairs: &[Array2<f64>]) -> Array2<f64> {
+/// Returns the curvature in the W weights, `[W, W]`, from the products `[M, M]` of each pair of classes.
+fn curvature_of_contrasts(model: &Model, pairs: &[Array2<f64>]) -> Array2<f64> {
     let mut all = model.contrasts().curvature(pairs);
     linalg::mirror(&mut all);
-    let places: Vec<usize> = model.present().iter().enumerate().flat_map(|(r, own)| own.iter().map(move |i| r * m + i)).collect();
-    Array2::from_shape_fn((places.len(), places.len()), |(i, j)| all[[places[i], places[j]]])
+    all
 }
 
 impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> FittedRows<'_, F> {

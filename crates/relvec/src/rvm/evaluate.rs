@@ -16,7 +16,6 @@ use crate::rvm::evidence::gradient::EvidenceGradient;
 use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::search::class_precisions;
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::targets::Targets;
 
@@ -48,9 +47,6 @@ impl Rvm {
         let unit = typical(&beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
         let solution = solver.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None)?;
-        if self.by_class() {
-            return class_precisions::evaluate(&solver, &solution, at);
-        }
         let factor = ActiveFactor::new(solver.quadratic(&solution)?, &solution, &noise, SparsityPrior::FLAT);
         let (beta, noises) = (beta[0], noise.len() as f64);
         let m = active.len();

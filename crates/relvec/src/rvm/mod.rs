@@ -65,7 +65,6 @@ mod evidence {
 /// The search for basis functions and precisions: the iterations, the schemes, and working sets of large dictionaries.
 mod search {
     pub(crate) mod candidate_scan;
-    pub(crate) mod class_precisions;
     pub(crate) mod delete;
     pub(crate) mod driver;
     pub(crate) mod fit_run;

@@ -88,64 +88,51 @@ fn precision_contains_the_averaged_hessian_for_two_classes_and_counts() {
     }
 }
 
-/// For several classes, (M65) holds with shared and with per-class precisions. At the mode of these classes the Hessian
-/// is almost zero, so that the Laplace posterior is far too wide.
+/// For several classes, (M65) holds. At the mode of these classes the Hessian is almost zero, so that the Laplace
+/// posterior is far too wide.
 #[test]
 fn precision_contains_the_averaged_hessian_for_several_classes() {
     let (x, labels, c) = clouds(120, 8.0);
     let targets = Targets::classes(&labels, 3).with_weights(c.view());
-    for class_precisions in [ClassPrecisions::Shared, ClassPrecisions::PerClass] {
-        let name = class_precisions.name();
-        let rvm = Rvm { class_precisions, ..of(Softmax::default()) };
-        let (model, _) = rvm.fit(x.view(), &targets).unwrap();
-        let functions = model.predict_functions(x.view()).unwrap();
-        let moderated = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
-        let phi = columns(&model, &x, &x);
-        let m = phi.ncols();
-        // Hessian over the functions of the classes themselves, [K M, K M].
-        let mut curvature = Array2::<f64>::zeros((3 * m, 3 * m));
-        for n in 0..x.nrows() {
-            let (y, v) = (moderated.row(n), functions.covariance.index_axis(Axis(0), n));
-            let outer = phi.slice(s![n..=n, ..]).t().dot(&phi.slice(s![n..=n, ..]));
-            for (k, l) in [(0, 1), (0, 2), (1, 2)] {
-                let variance = v[[k, k]] + v[[l, l]] - 2.0 * v[[k, l]];
-                let w = c[n] * y[k] * y[l] / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt();
-                for (i, j, sign) in [(k, k, 1.0), (l, l, 1.0), (k, l, -1.0), (l, k, -1.0)] {
-                    curvature.slice_mut(s![i * m..(i + 1) * m, j * m..(j + 1) * m]).scaled_add(sign * w, &outer);
-                }
+    let rvm = of(Softmax::default());
+    let (model, _) = rvm.fit(x.view(), &targets).unwrap();
+    let functions = model.predict_functions(x.view()).unwrap();
+    let moderated = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+    let phi = columns(&model, &x, &x);
+    let m = phi.ncols();
+    // Hessian over the functions of the classes themselves, [K M, K M].
+    let mut curvature = Array2::<f64>::zeros((3 * m, 3 * m));
+    for n in 0..x.nrows() {
+        let (y, v) = (moderated.row(n), functions.covariance.index_axis(Axis(0), n));
+        let outer = phi.slice(s![n..=n, ..]).t().dot(&phi.slice(s![n..=n, ..]));
+        for (k, l) in [(0, 1), (0, 2), (1, 2)] {
+            let variance = v[[k, k]] + v[[l, l]] - 2.0 * v[[k, l]];
+            let w = c[n] * y[k] * y[l] / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt();
+            for (i, j, sign) in [(k, k, 1.0), (l, l, 1.0), (k, l, -1.0), (l, k, -1.0)] {
+                curvature.slice_mut(s![i * m..(i + 1) * m, j * m..(j + 1) * m]).scaled_add(sign * w, &outer);
             }
         }
-        let precision = match class_precisions {
-            ClassPrecisions::Shared => {
-                // Helmert contrasts of three classes.
-                let (a, b) = (0.5f64.sqrt(), (1.0f64 / 6.0).sqrt());
-                let e = ndarray::arr2(&[[a, b], [-a, b], [0.0, -2.0 * b]]);
-                let wide = Array2::from_shape_fn((3 * m, 2 * m), |(i, j)| if i % m == j % m { e[[i / m, j / m]] } else { 0.0 });
-                let alpha = precisions(&model);
-                wide.t().dot(&curvature).dot(&wide) + Array2::from_diag(&Array1::from_shape_fn(2 * m, |i| alpha[i % m]))
-            }
-            ClassPrecisions::PerClass => {
-                let alpha = |i: usize| model.class_alpha[i % m][i / m];
-                let places: Vec<usize> = (0..3 * m).filter(|i| alpha(*i).is_some()).collect();
-                let prior: Array1<f64> = places.iter().filter_map(|i| alpha(*i)).collect();
-                curvature.select(Axis(0), &places).select(Axis(1), &places) + Array2::from_diag(&prior)
-            }
-        };
-        check_inverse(name, &precision, &model);
-
-        let loss = |model: &Model| {
-            let p = model.predict_log_probability(x.view(), Moderation::Posterior).unwrap();
-            -labels.iter().zip(p.outer_iter()).map(|(k, p): (&usize, ArrayView1<f64>)| p[*k]).sum::<f64>() / 120.0
-        };
-        let (laplace, _) = Rvm { posterior: PosteriorRule::Laplace, ..rvm.clone() }.fit(x.view(), &targets).unwrap();
-        assert!(loss(&model) < 0.7 * loss(&laplace), "{name}: {} and {}", loss(&model), loss(&laplace));
-
-        // The file records the kind of posterior, and the number of threads changes no bit.
-        let again = Model::from_json(&model.to_json().unwrap()).unwrap();
-        assert_eq!(again, model);
-        let (threads, _) = Rvm { threads: Some(1), ..rvm }.fit(x.view(), &targets).unwrap();
-        assert_eq!(threads, model);
     }
+    // Helmert contrasts of three classes.
+    let (a, b) = (0.5f64.sqrt(), (1.0f64 / 6.0).sqrt());
+    let e = ndarray::arr2(&[[a, b], [-a, b], [0.0, -2.0 * b]]);
+    let wide = Array2::from_shape_fn((3 * m, 2 * m), |(i, j)| if i % m == j % m { e[[i / m, j / m]] } else { 0.0 });
+    let alpha = precisions(&model);
+    let precision = wide.t().dot(&curvature).dot(&wide) + Array2::from_diag(&Array1::from_shape_fn(2 * m, |i| alpha[i % m]));
+    check_inverse("softmax", &precision, &model);
+
+    let loss = |model: &Model| {
+        let p = model.predict_log_probability(x.view(), Moderation::Posterior).unwrap();
+        -labels.iter().zip(p.outer_iter()).map(|(k, p): (&usize, ArrayView1<f64>)| p[*k]).sum::<f64>() / 120.0
+    };
+    let (laplace, _) = Rvm { posterior: PosteriorRule::Laplace, ..rvm.clone() }.fit(x.view(), &targets).unwrap();
+    assert!(loss(&model) < 0.7 * loss(&laplace), "{} and {}", loss(&model), loss(&laplace));
+
+    // The file records the kind of posterior, and the number of threads changes no bit.
+    let again = Model::from_json(&model.to_json().unwrap()).unwrap();
+    assert_eq!(again, model);
+    let (threads, _) = Rvm { threads: Some(1), ..rvm }.fit(x.view(), &targets).unwrap();
+    assert_eq!(threads, model);
 }
 
 /// For two classes and given precisions, the softmax equals the logistic function.
@@ -182,7 +169,6 @@ fn default_posterior_is_averaged_for_joint_models_of_several_classes() {
     let (softmax, bernoulli) = (auto(of(Softmax::default())), auto(of(Bernoulli::default())));
     let cases = [
         (softmax.clone(), &three, AVERAGED),
-        (Rvm { class_precisions: ClassPrecisions::PerClass, ..softmax.clone() }, &three, AVERAGED),
         (Rvm { max_iterations: 3, ..softmax.clone() }, &three, AVERAGED),
         (softmax.clone(), &pair, PosteriorRule::Laplace),
         (Rvm { multi_class: MultiClass::OneVsRest, ..bernoulli.clone() }, &three, PosteriorRule::Laplace),

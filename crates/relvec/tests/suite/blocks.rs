@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use relvec::{
-    Bernoulli, Blocks, Centres, ClassPrecisions, Dictionary, Em, Error, Gaussian, Hyperparameters, Inference, Interrupt,
-    Landmarks, MacKay, Matern32, Model, Moderation, MultiClass, Poisson, Policy, PosteriorRule, Rbf, Result, Rvm, Search,
-    Sequential, Softmax, Sparsity, Start, Status, Targets, Variational, silent,
+    Bernoulli, Blocks, Centres, Dictionary, Em, Error, Gaussian, Hyperparameters, Inference, Interrupt, Landmarks, MacKay,
+    Matern32, Model, Moderation, MultiClass, Poisson, Policy, PosteriorRule, Rbf, Result, Rvm, Search, Sequential, Softmax,
+    Sparsity, Start, Status, Targets, Variational, silent,
 };
 
 /// Training data cut into blocks.
@@ -355,7 +355,6 @@ fn settings_that_need_all_rows_are_rejected_in_blocks() {
         (Rvm { likelihood: Poisson::default().into(), ..plain.clone() }, "likelihood"),
         (Rvm { inference: Inference::Variational(Variational::default()), ..plain.clone() }, "inference"),
         (Rvm { multi_class: MultiClass::OneVsRest, ..plain.clone() }, "multi_class"),
-        (Rvm { class_precisions: ClassPrecisions::PerClass, ..plain.clone() }, "class_precisions"),
         (Rvm { cv: Some(3), ..plain.clone() }, "cv"),
         (Rvm { kernel: Rbf::default().into(), ..plain.clone() }, "kernel.rbf.gamma"),
         (size, "landmarks"),

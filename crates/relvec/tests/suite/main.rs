@@ -4,7 +4,6 @@
 mod architecture;
 mod averaged_posterior;
 mod blocks;
-mod class_precisions;
 mod classes;
 mod counts;
 mod decisions;

@@ -445,36 +445,34 @@ fn kernels_are_learned_from_several_classes() {
     assert!(report.kernel_search.unwrap().tried[0].evaluations > 0);
 }
 
-/// Centres are learned from all classes, with shared and per-class precisions: the evidence rises, new rows are
-/// predicted better, and no centre is a row. Neither the order of the rows nor threads matter.
+/// Centres are learned from all classes: the evidence rises, new rows are predicted better, and no centre is a row.
+/// Neither the order of the rows nor threads matter.
 #[test]
 fn centres_are_learned_from_several_classes() {
     let ((x, labels), (new, truth)) = (clusters(300), clusters(1000));
-    for class_precisions in [ClassPrecisions::Shared, ClassPrecisions::PerClass] {
-        let rvm = |centres| {
-            let kernel = Rbf { gamma: 2.0.into() }.into();
-            Rvm { kernel, class_precisions, centres, dictionary: 5.into(), ..rule(MultiClass::Joint) }
-        };
-        let fit = |rvm: &Rvm, x: &Array2<f64>, labels: &[usize]| rvm.fit(x.view(), &Targets::classes(labels, 3)).unwrap();
-        let (fixed, _) = fit(&rvm(CentreRule::Fixed), &x, &labels);
-        let (moved, report) = fit(&rvm(CentreRule::Learned), &x, &labels);
-        let search = report.centre_search.expect("centres were moved");
-        assert!(search.kept && (search.moved, search.rows) == (5, 300), "{search:?}");
-        assert_eq!(search.learned_log_evidence, moved.log_evidence.unwrap());
-        assert!(moved.log_evidence.unwrap() > fixed.log_evidence.unwrap() + 5.0, "{search:?}");
-        assert!(moved.learned_centres && Model::from_json(&moved.to_json().unwrap()).unwrap() == moved);
-        let FittedBasis::Kernel { centres, .. } = &moved.expansion.basis else { panic!("a kernel") };
-        assert!(!centres.outer_iter().any(|c| x.outer_iter().any(|row| row == c)));
-        let loss = |model: &Model| {
-            let p = model.predict_probability(new.view(), Moderation::Posterior).unwrap();
-            truth.iter().enumerate().map(|(n, k)| -p[[n, *k]].ln()).sum::<f64>() / truth.len() as f64
-        };
-        assert!(loss(&moved) < loss(&fixed), "{} instead of {}", loss(&moved), loss(&fixed));
-        let order: Vec<usize> = (0..300).map(|i| (i * 77) % 300).collect();
-        let turned: Vec<usize> = order.iter().map(|i| labels[*i]).collect();
-        let threads = Rvm { threads: Some(2), ..rvm(CentreRule::Learned) };
-        assert_eq!(fit(&threads, &x.select(Axis(0), &order), &turned).0.log_evidence, moved.log_evidence);
-    }
+    let rvm = |centres| {
+        let kernel = Rbf { gamma: 2.0.into() }.into();
+        Rvm { kernel, centres, dictionary: 5.into(), ..rule(MultiClass::Joint) }
+    };
+    let fit = |rvm: &Rvm, x: &Array2<f64>, labels: &[usize]| rvm.fit(x.view(), &Targets::classes(labels, 3)).unwrap();
+    let (fixed, _) = fit(&rvm(CentreRule::Fixed), &x, &labels);
+    let (moved, report) = fit(&rvm(CentreRule::Learned), &x, &labels);
+    let search = report.centre_search.expect("centres were moved");
+    assert!(search.kept && (search.moved, search.rows) == (5, 300), "{search:?}");
+    assert_eq!(search.learned_log_evidence, moved.log_evidence.unwrap());
+    assert!(moved.log_evidence.unwrap() > fixed.log_evidence.unwrap() + 5.0, "{search:?}");
+    assert!(moved.learned_centres && Model::from_json(&moved.to_json().unwrap()).unwrap() == moved);
+    let FittedBasis::Kernel { centres, .. } = &moved.expansion.basis else { panic!("a kernel") };
+    assert!(!centres.outer_iter().any(|c| x.outer_iter().any(|row| row == c)));
+    let loss = |model: &Model| {
+        let p = model.predict_probability(new.view(), Moderation::Posterior).unwrap();
+        truth.iter().enumerate().map(|(n, k)| -p[[n, *k]].ln()).sum::<f64>() / truth.len() as f64
+    };
+    assert!(loss(&moved) < loss(&fixed), "{} instead of {}", loss(&moved), loss(&fixed));
+    let order: Vec<usize> = (0..300).map(|i| (i * 77) % 300).collect();
+    let turned: Vec<usize> = order.iter().map(|i| labels[*i]).collect();
+    let threads = Rvm { threads: Some(2), ..rvm(CentreRule::Learned) };
+    assert_eq!(fit(&threads, &x.select(Axis(0), &order), &turned).0.log_evidence, moved.log_evidence);
 }
 
 /// The joint search of many classes ends no lower than one from the empty start, for any number of threads.
@@ -533,7 +531,6 @@ fn many_classes_work_with_other_settings() {
         ("given landmarks", Rvm { landmarks: given, ..own.clone() }, &x, plain),
         ("refresh", Rvm { dictionary: 64.into(), refresh: 2, ..own.clone() }, &x, plain),
         ("no bias", Rvm { bias: false, ..own.clone() }, &x, plain),
-        ("per class", Rvm { class_precisions: ClassPrecisions::PerClass, ..own.clone() }, &x, plain),
         ("sparsity", Rvm { sparsity: 1.0.into(), ..own.clone() }, &x, plain),
         ("centres", Rvm { dictionary: 40.into(), centres: CentreRule::Learned, ..own.clone() }, &x, plain),
         ("kernels", Rvm { kernels: vec![Linear {}.into(), own.kernel.clone()], ..own.clone() }, &x, plain),

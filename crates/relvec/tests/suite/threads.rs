@@ -21,7 +21,6 @@ fn public_types_are_send_and_sync() {
         Centres,
         Certificate,
         ClassFunctions,
-        ClassPrecisions,
         ClassWeights,
         ColumnAction,
         Committee,

@@ -55,17 +55,6 @@ pub(crate) struct CoupledPosterior {
     pub lower: Array2<f64>,
     /// Phi'c y_k y_l Phi of each pair of classes k < l, [M, M], for the next solve.
     pub pairs: Vec<Array2<f64>>,
-    /// Precisions and variances of each class, if classes have their own precisions. The outputs are then the classes.
-    pub by_class: Option<ByClass>,
-}
-
-/// Precisions and variances of the weights of each class, [K, M].
-#[derive(Debug)]
-pub(crate) struct ByClass {
-    /// Precisions; infinite for weights that are not in the model.
-    pub alpha: Array2<f64>,
-    /// Posterior variances; 0 for weights that are not in the model.
-    pub variance: Array2<f64>,
 }
 
 /// Noise precisions of a posterior.
@@ -192,27 +181,14 @@ impl ActivePosterior {
         ActivePosterior { active, columns, ..self }
     }
 
-    /// Returns the precisions and variances of each class, if classes have their own precisions.
-    pub fn by_class(&self) -> Option<&ByClass> {
-        self.joint.as_ref().and_then(|joint| joint.by_class.as_ref())
-    }
-
     /// Returns the relation between the outputs and the classes of a coupled posterior.
     pub fn contrasts(&self) -> Contrasts {
-        match self.by_class() {
-            Some(_) => Contrasts::each(self.outputs),
-            None => Contrasts::new(self.outputs + 1),
-        }
+        Contrasts::new(self.outputs + 1)
     }
 
-    /// Returns the posterior means in terms of other `functions` of the classes, [R, M].
-    pub fn functions_for(&self, functions: &Contrasts) -> Array2<f64> {
-        let (own, m) = (self.contrasts(), self.active.len());
-        let mean = ArrayView2::from_shape((self.outputs, m), &self.mean).expect("R times M numbers");
-        if own.count() == functions.count() {
-            return mean.to_owned();
-        }
-        functions.reduce(own.expand(mean).view())
+    /// Returns the posterior means, [R, M].
+    pub fn means(&self) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape((self.outputs, self.active.len()), &self.mean).expect("R times M numbers")
     }
 
     /// Returns the means of one output for another active set, `[M]`, conditional on the weights of pruned columns
@@ -287,18 +263,18 @@ impl ActivePosterior {
     /// relative to [`ActivePosterior::typical_precision`].
     pub fn square(&self, i: usize) -> f64 {
         match self.beta[..] {
-            [_] => self.means(i).map(|m| m * m).sum(),
+            [_] => self.means_of(i).map(|m| m * m).sum(),
             _ => self.relative_square(i) / self.typical_precision(),
         }
     }
 
     /// Returns beta mu_i^2, summed over the outputs, which is comparable with [`ActivePosterior::variance`].
     pub fn relative_square(&self, i: usize) -> f64 {
-        self.means(i).zip(self.beta.iter().cycle()).map(|(m, beta)| beta * m * m).sum()
+        self.means_of(i).zip(self.beta.iter().cycle()).map(|(m, beta)| beta * m * m).sum()
     }
 
     /// Returns the mean of weight i for each output, `[R]`.
-    fn means(&self, i: usize) -> impl Iterator<Item = f64> {
+    fn means_of(&self, i: usize) -> impl Iterator<Item = f64> {
         self.mean.iter().skip(i).step_by(self.active.len()).copied()
     }
 
@@ -315,13 +291,6 @@ impl ActivePosterior {
     /// Returns d log evidence / d log alpha_i at a fixed Hessian, (M5).
     pub fn gradient(&self, i: usize) -> f64 {
         0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.relative_square(i)))
-    }
-
-    /// Returns d log evidence / d log alpha_ik at a fixed Hessian for class `k`, (M63), or 0 if the weight is not in
-    /// the model.
-    pub fn class_gradient(&self, own: &ByClass, k: usize, i: usize) -> f64 {
-        let (a, w) = (own.alpha[[k, i]], self.mean[k * self.active.len() + i]);
-        if a.is_finite() { 0.5 * (1.0 - a * (own.variance[[k, i]] + w * w)) } else { 0.0 }
     }
 
     /// Returns the largest |d log evidence / d log alpha_i| at a fixed Hessian.

@@ -37,9 +37,6 @@ pub enum ActionKind {
 ///
 /// For several outputs there are weights of each output. Other values that depend on the output are those of the first.
 ///
-/// If each class has its own precisions, both kinds of vectors have K numbers for each entry, one for each class.
-/// Vectors over the model are 0 for weights that are not in the model. Vectors over columns are computed with the other
-/// classes fixed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Evaluation {

@@ -11,7 +11,7 @@ use crate::rvm::gram::scaled_problem::ScaledProblem;
 
 /// Exact derivatives of the log evidence at a posterior, for columns of unit norm.
 pub(crate) struct EvidenceGradient {
-    /// Derivatives in log alpha, `[M]`; [M, K], row by row, if classes have their own precisions.
+    /// Derivatives in log alpha, `[M]`.
     pub log_alpha: Vec<f64>,
     /// Derivatives in the entries of Phi, [N, M].
     pub phi: Array2<f64>,
@@ -86,9 +86,6 @@ fn several(problem: &ScaledProblem, solution: &ActivePosterior, lower: ArrayView
     let r = Array2::from_shape_fn((n, outputs), |(n, k)| weights[n] * residual[n * outputs + k]);
     let mut half = Array2::eye(outputs * m);
     linalg::solve_lower(lower, half.view_mut());
-    for (i, _) in solution.by_class().iter().flat_map(|own| own.alpha.iter().enumerate()).filter(|(_, a)| !a.is_finite()) {
-        half.column_mut(i).fill(0.0);
-    }
     let sigma = covariance(&half);
     let block = |r: usize, s: usize| sigma.slice(s![r * m..(r + 1) * m, s * m..(s + 1) * m]);
     // The products Phi S_rs are computed twice: here for h^rs of all rows, and below for the gradient in Phi.
@@ -114,18 +111,9 @@ fn several(problem: &ScaledProblem, solution: &ActivePosterior, lower: ArrayView
     let w = ArrayView2::from_shape((outputs, m), &solution.mean).expect("[R, M]");
     let phi_c: Array1<f64> = c.t().dot(&phi).iter().copied().collect();
     let u = sigma.dot(&phi_c).into_shape_with_order((outputs, m)).expect("[R, M]");
-    let log_alpha = match solution.by_class() {
-        Some(own) => (0..m * outputs)
-            .map(|i| (i % outputs, i / outputs))
-            .map(|(k, i)| match own.alpha[[k, i]] {
-                a if a.is_finite() => solution.class_gradient(own, k, i) + 0.5 * a * w[[k, i]] * u[[k, i]],
-                _ => 0.0,
-            })
-            .collect(),
-        None => (0..m)
-            .map(|i| solution.gradient(i) + 0.5 * solution.a[i] * (0..outputs).map(|r| w[[r, i]] * u[[r, i]]).sum::<f64>())
-            .collect(),
-    };
+    let log_alpha = (0..m)
+        .map(|i| solution.gradient(i) + 0.5 * solution.a[i] * (0..outputs).map(|r| w[[r, i]] * u[[r, i]]).sum::<f64>())
+        .collect();
     // B of row n between contrasts r and s, times the sample weight.
     let curvature = |n: usize, r: usize, s: usize| -> f64 {
         let mean = |r: usize| (0..classes).map(|k| y[[n, k]] * contrasts.at(k, r)).sum::<f64>();

@@ -50,13 +50,8 @@ fn posterior(problem: &ScaledProblem, ordered: &ActivePosterior, solution: &Acti
         _ => Some(scale * scale / beta),
     };
     let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
-    // Rows and columns of weights that are not in the model are those of a unit matrix, and are excluded.
-    let all = (0..lower.nrows()).collect();
-    let present: Vec<usize> = ordered
-        .by_class()
-        .map_or(all, |own| own.alpha.iter().enumerate().filter(|(_, a)| a.is_finite()).map(|(i, _)| i).collect());
     Posterior {
-        factor: (0..present.len()).map(|i| (0..=i).map(|j| lower[[present[i], present[j]]]).collect()).collect(),
+        factor: (0..lower.nrows()).map(|i| (0..=i).map(|j| lower[[i, j]]).collect()).collect(),
         scale: ordered.active.iter().map(|j| scale / (norm(j) * beta.sqrt())).collect(),
         noise_variance,
         noise_degrees: noise_shape(problem.training.rvm, problem.training).map(|shape| 2.0 * shape),
@@ -95,12 +90,6 @@ pub(crate) fn model(
     let beta = solution.beta[0];
     let weights = weights(problem, &ordered);
     let alpha: Vec<f64> = active.iter().zip(a).map(|(j, a)| a * beta / problem.alpha_in(*j)).collect();
-    let class_alpha = ordered.by_class().map_or(vec![], |own| {
-        let outside = |(j, of_classes): (&usize, ArrayView1<f64>)| {
-            of_classes.iter().map(|a| a.is_finite().then(|| a / problem.alpha_in(*j))).collect()
-        };
-        active.iter().zip(own.alpha.columns()).map(outside).collect()
-    });
     let posterior = posterior(problem, &ordered, solution);
     let has_intercept = active.first().is_some_and(|j| *j < first);
     let skip = usize::from(has_intercept);
@@ -126,7 +115,6 @@ pub(crate) fn model(
         relevance,
         alpha: alpha[skip..].to_vec(),
         intercept_alpha: has_intercept.then(|| alpha[0]),
-        class_alpha,
         posterior: Some(posterior),
         log_evidence: Some(log_evidence),
         status,

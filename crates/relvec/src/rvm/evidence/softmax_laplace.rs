@@ -4,19 +4,16 @@
 //! The Hessian couples the contrasts. Newton's equations are solved by conjugate gradients, whose products need two
 //! passes over Phi. The preconditioner is the Hessian at previous weights, if it is known. The Hessian at the mode is
 //! computed once, for its determinant and the posterior, from one symmetric product for each pair of classes.
-//!
-//! If each class has its own precisions, (M63), the K functions of the classes replace their contrasts. The prior then
-//! depends on the sum of the functions too, although the probabilities do not.
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Ix2, Zip, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, CowArray, Ix2, s};
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
-use crate::rvm::evidence::active_posterior::{ActivePosterior, ByClass, CoupledPosterior};
+use crate::rvm::evidence::active_posterior::{ActivePosterior, CoupledPosterior};
 use crate::rvm::evidence::laplace;
 use crate::rvm::evidence::newton::{self, Iterate, Objective};
 use crate::rvm::gram::likelihood_sums::Phi;
@@ -43,8 +40,8 @@ struct SoftmaxObjective<'a> {
     phi: Phi<'a>,
     contrasts: Contrasts,
     classes: usize,
-    /// Precision of each weight, [R, M]; infinite for weights that are 0.
-    alpha: Array2<f64>,
+    /// Precisions, which the contrasts share, `[M]`.
+    alpha: &'a [f64],
 }
 
 /// Returns the posterior of the weights of several outputs at the mode for precisions `alpha`, `[M]`, which the outputs
@@ -58,58 +55,29 @@ pub(crate) fn mode(
     alpha: &[f64],
     warm: Option<&ActivePosterior>,
 ) -> Result<ActivePosterior> {
-    let outputs = problem.training.outputs;
-    let each = Array2::from_shape_fn((outputs, active.len()), |(_, i)| alpha[i]);
-    solve(problem, active, alpha, Contrasts::new(outputs + 1), each, warm)
-}
-
-/// Returns the posterior of the weights of all classes at the mode for precisions `alpha` of each class, [K, M].
-/// Precisions of weights that are not in the model are infinite.
-///
-/// # Errors
-/// Returns the errors of [`newton::mode`].
-pub(crate) fn mode_by_class(
-    problem: &ScaledProblem,
-    active: &[usize],
-    alpha: Array2<f64>,
-    warm: &ActivePosterior,
-) -> Result<ActivePosterior> {
-    let least: Vec<f64> = alpha.columns().into_iter().map(|a| a.iter().copied().fold(f64::INFINITY, f64::min)).collect();
-    solve(problem, active, &least, Contrasts::each(alpha.nrows()), alpha, Some(warm))
-}
-
-/// Returns the posterior at the mode for precisions `each`, [R, M]. `alpha`, `[M]`, are the precisions that represent
-/// all outputs.
-fn solve(
-    problem: &ScaledProblem,
-    active: &[usize],
-    alpha: &[f64],
-    contrasts: Contrasts,
-    each: Array2<f64>,
-    warm: Option<&ActivePosterior>,
-) -> Result<ActivePosterior> {
-    let (outputs, m) = each.dim();
+    let (outputs, m) = (problem.training.outputs, active.len());
+    let contrasts = Contrasts::new(outputs + 1);
     let (phi, bytes) = laplace::phi(problem, active, warm);
     // Slot of each column in the previous model.
     let slots: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
-    let before = warm.map(|s| s.functions_for(&contrasts));
+    let before = warm.map(ActivePosterior::means);
     let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (&before, slots[i]) {
-        (Some(before), Some(p)) if each[[r, i]].is_finite() => before[[r, p]],
+        (Some(before), Some(p)) => before[[r, p]],
         _ => 0.0,
     });
-    let objective = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
+    let objective = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha };
     let cached = warm.and_then(|s| s.joint.as_ref()).map(|j| CachedProducts { pairs: &j.pairs, slots: &slots });
     let start = objective.at(start)?;
     let near = cached.map(|cached| objective.pairs(&start, Some(cached))).transpose()?;
     let newton::Mode { iterate, gram: pairs, factor } = newton::mode(&objective, start, near)?;
-    let sum_log_alpha: f64 = objective.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
+    let sum_log_alpha = outputs as f64 * alpha.iter().map(|a| a.ln()).sum::<f64>();
     let log_evidence = iterate.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
     let kept = match objective.phi {
         Phi::Kept(phi) if laplace::worth_storing(problem, bytes) => Some(phi),
         _ => None,
     };
     let mode = Mode { v: iterate.w, pairs, factor, log_evidence };
-    mode.solution(active, alpha, objective.alpha, &objective.contrasts, kept)
+    mode.solution(active, alpha, &objective.contrasts, kept)
 }
 
 /// Returns a posterior with its columns in another order, the slots of `solution` in `order`, without a pass over the
@@ -121,16 +89,11 @@ pub(crate) fn reordered(solution: &ActivePosterior, joint: &CoupledPosterior, or
     let contrasts = solution.contrasts();
     let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
     let alpha: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
-    let each = match &joint.by_class {
-        Some(own) => Array2::from_shape_fn((solution.outputs, order.len()), |(k, i)| own.alpha[[k, order[i]]]),
-        None => Array2::from_shape_fn((solution.outputs, order.len()), |(_, i)| alpha[i]),
-    };
-    let (m, v) = (order.len(), solution.functions_for(&contrasts));
-    let v = Array2::from_shape_fn((solution.outputs, m), |(r, i)| v[[r, order[i]]]);
+    let (m, v) = (order.len(), solution.means().select(Axis(1), order));
     let of_pair = |pair: &Array2<f64>| Array2::from_shape_fn((m, m), |(i, j)| pair[[order[i], order[j]]]);
     let pairs: Vec<_> = joint.pairs.iter().map(of_pair).collect();
-    let factor = hessian(&contrasts, &each, &pairs)?;
-    Mode { v, pairs, factor, log_evidence: solution.log_evidence }.solution(&active, &alpha, each, &contrasts, None)
+    let factor = hessian(&contrasts, &alpha, &pairs)?;
+    Mode { v, pairs, factor, log_evidence: solution.log_evidence }.solution(&active, &alpha, &contrasts, None)
 }
 
 /// A mode of the weights, with the Hessian at it.
@@ -145,43 +108,32 @@ struct Mode {
 }
 
 impl Mode {
-    /// Returns the posterior at precisions `each`, [R, M]. `alpha`, `[M]`, are the precisions that represent all
-    /// outputs.
+    /// Returns the posterior at precisions `alpha`, `[M]`, of the columns `active`, `[M]`.
     fn solution(
         self,
         active: &[usize],
         alpha: &[f64],
-        each: Array2<f64>,
         contrasts: &Contrasts,
         kept: Option<Rc<Array2<f64>>>,
     ) -> Result<ActivePosterior> {
-        let (outputs, m) = each.dim();
-        let mut variance = variances(&self.factor.inverse(), (outputs, m));
-        variance.zip_mut_with(&each, |v, a| *v = if a.is_finite() { *v } else { 0.0 });
-        let total = variance.sum_axis(Axis(0)).to_vec();
+        let (outputs, m) = self.v.dim();
+        let total = variances(&self.factor.inverse(), (outputs, m)).sum_axis(Axis(0)).to_vec();
         // The factor of one output at the mean curvature, with which gains of single basis functions are predicted.
         let mut gram = Array2::zeros((m, m));
         self.pairs.iter().for_each(|pair| gram += pair);
         gram *= 2.0 / (contrasts.n_classes() - 1) as f64;
         let mean_factor = Cholesky::of_sum(&gram, alpha)?;
         let mean = self.v.iter().copied().collect();
-        let by_class = (outputs == contrasts.n_classes()).then_some(ByClass { alpha: each, variance });
-        let (joint, jitter) = (CoupledPosterior { lower: self.factor.lower, pairs: self.pairs, by_class }, self.factor.jitter);
+        let (joint, jitter) = (CoupledPosterior { lower: self.factor.lower, pairs: self.pairs }, self.factor.jitter);
         let one = ActivePosterior::at_mode(active, alpha, mean, mean_factor, self.log_evidence, Some(Rc::new(gram)), kept);
         Ok(one.with_outputs(outputs, total, joint, jitter))
     }
 }
 
 impl SoftmaxObjective<'_> {
-    /// Returns the precisions times `v`, [R, M], with 0 for infinite precisions.
+    /// Returns the precisions times `v`, [R, M].
     fn prior_times(&self, v: &Array2<f64>) -> Array2<f64> {
-        Zip::from(&self.alpha).and(v).map_collect(|a, v| if a.is_finite() { a * v } else { 0.0 })
-    }
-
-    /// Sets the gradient, `[R, M]`, of weights that are not in the model to 0, where R is the number of outputs.
-    fn mask(&self, mut gradient: Array2<f64>) -> Array2<f64> {
-        gradient.zip_mut_with(&self.alpha, |g, a| *g = if a.is_finite() { *g } else { 0.0 });
-        gradient
+        v * &ArrayView1::from(self.alpha)
     }
 
     /// Calls `each` with the objective of every block of rows, in order. Rows in memory are a single block.
@@ -192,8 +144,7 @@ impl SoftmaxObjective<'_> {
         let Some(columns) = self.phi.made_in_blocks() else { return each(self) };
         self.problem.for_each_part(|part| {
             let phi = Phi::Made { problem: part, columns: columns.into() };
-            let (contrasts, classes, alpha) = (self.contrasts.clone(), self.classes, self.alpha.clone());
-            each(&SoftmaxObjective { problem: part, phi, contrasts, classes, alpha })
+            each(&SoftmaxObjective { problem: part, phi, contrasts: self.contrasts.clone(), ..*self })
         })
     }
 
@@ -355,13 +306,13 @@ impl Objective for SoftmaxObjective<'_> {
             Ok(())
         })?;
         let value = log_likelihood - 0.5 * (&prior * &v).sum();
-        Ok(Iterate { w: v, value, gradient: self.mask(gradient), rows: y })
+        Ok(Iterate { w: v, value, gradient, rows: y })
     }
 
     fn times(&self, iterate: &Iterate<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
         let mut total = self.prior_times(d);
         self.for_each_part(|part| part.add_hessian_times(part.probabilities(iterate)?.view(), d, &mut total))?;
-        Ok(self.mask(total))
+        Ok(total)
     }
 
     fn gram(&self, iterate: &Iterate<Probabilities>) -> Result<Vec<Array2<f64>>> {
@@ -369,7 +320,7 @@ impl Objective for SoftmaxObjective<'_> {
     }
 
     fn factor(&self, pairs: &Vec<Array2<f64>>) -> Result<Cholesky> {
-        hessian(&self.contrasts, &self.alpha, pairs)
+        hessian(&self.contrasts, self.alpha, pairs)
     }
 
     fn is_cheap(&self) -> bool {
@@ -378,19 +329,11 @@ impl Objective for SoftmaxObjective<'_> {
 }
 
 /// Returns the Cholesky factor of the negative Hessian of the objective, [R M, R M], from the products of pairs and the
-/// precisions `alpha`, [R, M]. Weights that are not in the model have the rows of a unit matrix.
-fn hessian(contrasts: &Contrasts, alpha: &Array2<f64>, pairs: &[Array2<f64>]) -> Result<Cholesky> {
+/// precisions `alpha`, `[M]`.
+fn hessian(contrasts: &Contrasts, alpha: &[f64], pairs: &[Array2<f64>]) -> Result<Cholesky> {
     let mut h = contrasts.curvature(pairs);
     let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-    for (i, a) in alpha.iter().enumerate() {
-        if a.is_finite() {
-            h[[i, i]] += a;
-            continue;
-        }
-        h.row_mut(i).fill(0.0);
-        h.column_mut(i).fill(0.0);
-        h[[i, i]] = 1.0;
-    }
+    h.diag_mut().iter_mut().zip(alpha.iter().cycle()).for_each(|(h, a)| *h += a);
     linalg::mirror(&mut h);
     Cholesky::new(h, scale)
 }
@@ -416,7 +359,7 @@ mod tests {
     use crate::targets::Targets;
 
     /// A posterior with reordered columns, which needs no pass over the rows, equals the one that is solved in that
-    /// order, whether classes share precisions or not.
+    /// order.
     #[test]
     fn reordered_posterior_equals_the_solved_one() {
         let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
@@ -429,32 +372,24 @@ mod tests {
         let active: Vec<usize> = (0..200).step_by(9).collect();
         let m = active.len();
         let alpha: Vec<f64> = (0..m).map(|i| [1e-2, 3.0, 0.4][i % 3]).collect();
-        let shared = mode(&problem, &active, &alpha, None).unwrap();
-        let each = |(k, i): (usize, usize)| if (k + i) % 4 == 3 { f64::INFINITY } else { alpha[i] * (k + 1) as f64 };
-        let own = mode_by_class(&problem, &active, Array2::from_shape_fn((3, m), each), &shared).unwrap();
+        let there = mode(&problem, &active, &alpha, None).unwrap();
         let order: Vec<usize> = (0..m).map(|i| (7 * i + 3) % m).collect();
         let solver = EvidenceSolver::new(&problem, None);
-        for there in [&shared, &own] {
-            let moved = solver.reordered(there, &order, &[]).unwrap();
-            let solved = match there.by_class() {
-                Some(own) => mode_by_class(&problem, &moved.active, own.alpha.select(Axis(1), &order), &shared),
-                None => mode(&problem, &moved.active, &moved.a, None),
-            };
-            let solved = solved.unwrap();
-            assert_eq!((&moved.a, moved.outputs), (&solved.a, solved.outputs));
-            assert!((moved.log_evidence - solved.log_evidence).abs() < 1e-9 * solved.log_evidence.abs());
-            let close = |what: &str, a: &[f64], b: &[f64]| {
-                let largest = b.iter().fold(0.0f64, |l, v| l.max(v.abs()));
-                assert_eq!(a.len(), b.len());
-                let off = a.iter().zip(b).fold(0.0f64, |off, (a, b)| off.max((a - b).abs()));
-                assert!(off < 1e-8 * largest, "{what} {}: {off} of {largest}", there.by_class().is_some());
-            };
-            close("means", &moved.mean, &solved.mean);
-            close("variances", &moved.variance, &solved.variance);
-            let lower = |s: &ActivePosterior| s.joint.as_ref().unwrap().lower.iter().copied().collect::<Vec<f64>>();
-            close("posterior", &lower(&moved), &lower(&solved));
-            let alone = |s: &ActivePosterior| s.lower.iter().copied().collect::<Vec<f64>>();
-            close("that of one output", &alone(&moved), &alone(&solved));
-        }
+        let moved = solver.reordered(&there, &order, &[]).unwrap();
+        let solved = mode(&problem, &moved.active, &moved.a, None).unwrap();
+        assert_eq!((&moved.a, moved.outputs), (&solved.a, solved.outputs));
+        assert!((moved.log_evidence - solved.log_evidence).abs() < 1e-9 * solved.log_evidence.abs());
+        let close = |what: &str, a: &[f64], b: &[f64]| {
+            let largest = b.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+            assert_eq!(a.len(), b.len());
+            let off = a.iter().zip(b).fold(0.0f64, |off, (a, b)| off.max((a - b).abs()));
+            assert!(off < 1e-8 * largest, "{what}: {off} of {largest}");
+        };
+        close("means", &moved.mean, &solved.mean);
+        close("variances", &moved.variance, &solved.variance);
+        let lower = |s: &ActivePosterior| s.joint.as_ref().unwrap().lower.iter().copied().collect::<Vec<f64>>();
+        close("posterior", &lower(&moved), &lower(&solved));
+        let alone = |s: &ActivePosterior| s.lower.iter().copied().collect::<Vec<f64>>();
+        close("that of one output", &alone(&moved), &alone(&solved));
     }
 }

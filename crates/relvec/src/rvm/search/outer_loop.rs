@@ -9,7 +9,6 @@ use crate::rvm::evidence::function_values::residual_over_noise;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::evidence::{empty, model_assembly};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::search::class_precisions::ClassSearch;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::search::fit_run::{FitRun, SearchEffort, SearchStart, WarmStart};
 use crate::rvm::search::fixed_point::FixedPointRun;
@@ -205,7 +204,7 @@ impl OuterLoop<'_, '_, '_, '_> {
         self.conclude(&solver, &*run, status)
     }
 
-    /// Assembles the model and the report of the last search. Classes with precisions of their own are searched first.
+    /// Assembles the model and the report of the last search.
     fn conclude<'p>(
         mut self,
         solver: &EvidenceSolver<'p>,
@@ -214,20 +213,7 @@ impl OuterLoop<'_, '_, '_, '_> {
     ) -> Result<(Model, Report)> {
         let problem = solver.problem;
         self.actions.add(&run.actions());
-        let (mut run, mut status) = (run, status);
         let nothing_found = status == Status::Converged && empty::has_nothing(run.form().unwrap_or(solver), run.best())?;
-        let mut search = match self.rvm.by_class() {
-            true => Some(ClassSearch::start(solver, run.best())?),
-            false => None,
-        };
-        if let Some(search) = &mut search {
-            if status == Status::Converged {
-                status = self.driver.drive(search, solver)?;
-                problem.training.interrupt.disarm();
-            }
-            self.actions.add(&search.actions());
-            run = search;
-        }
         let log_evidence = run.objective(solver);
         let mut certificate = run.certificate(solver, matches!(status, Status::TimeLimit | Status::Stopped));
         self.working_sets.certify(&mut certificate, status == Status::Converged);

@@ -12,7 +12,7 @@ use crate::error::{Result, require, require_threads};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::Likelihood;
 use crate::model::{PosteriorRule, Variance};
-use crate::targets::{ClassPrecisions, MultiClass};
+use crate::targets::MultiClass;
 
 impl Rvm {
     /// Checks the parameters without data.
@@ -77,7 +77,7 @@ impl Rvm {
             let expected = "search, sequential, mackay or em, or multi_class = one_vs_rest or one_vs_one: the scheme fits two classes at a time";
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
-        self.check_class_precisions()
+        Ok(())
     }
 
     /// Checks cross-validation and what predictions need.
@@ -124,20 +124,6 @@ impl Rvm {
             }
         }
         Ok(())
-    }
-
-    /// Checks where each class may have its own precisions.
-    fn check_class_precisions(&self) -> Result<()> {
-        let asked = self.class_precisions == ClassPrecisions::PerClass;
-        let check = |good: bool, expected: &str| {
-            require(good || !asked, || "class_precisions".into(), self.class_precisions.name(), expected)
-        };
-        let expected = "shared, or a likelihood for classes";
-        check(self.likelihood.is_for_classes(), expected)?;
-        let joint = matches!(self.multi_class_rule(), MultiClass::Auto | MultiClass::Joint);
-        check(joint, "shared, or multi_class = joint: separate models of two classes always have their own precisions")?;
-        let flat = !self.sparsity.is_asked() && self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
-        check(flat, "shared, or sparsity = 0 and no hyperpriors, which apply to whole kernels")
     }
 
     /// Checks the parameters of a model that keeps its sufficient statistics.
@@ -190,8 +176,6 @@ impl Rvm {
         check(several_at_once, "inference", scheme, "another scheme than variational")?;
         let joint = matches!(self.multi_class, MultiClass::Auto | MultiClass::Joint);
         check(joint, "multi_class", self.multi_class.name(), "auto or joint")?;
-        let shared = self.class_precisions == ClassPrecisions::Shared;
-        check(shared, "class_precisions", self.class_precisions.name(), "shared")?;
         check(!self.needs_rows(), "cv", "on", "no cv, no kernel or centres to be learned, and no rows to keep")?;
         check(self.refresh == 0, "refresh", &self.refresh.to_string(), "0")?;
         check(self.basis == Basis::Kernel, "basis", "given", "kernel")?;
@@ -245,10 +229,6 @@ impl Rvm {
             (
                 classes && !matches!(self.inference, Inference::Search(_)),
                 format!("inference = {}: classes are learned by regression on labels", self.inference.name()),
-            ),
-            (
-                classes && self.class_precisions == ClassPrecisions::PerClass,
-                "class_precisions = per_class: classes are learned by regression on labels".into(),
             ),
             (
                 classes && self.chooses_sparsity(),

@@ -16,7 +16,7 @@ use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::Likelihood;
 use crate::memory;
 use crate::model::{PosteriorRule, Variance};
-use crate::targets::{ClassPrecisions, MultiClass, Targets, Values};
+use crate::targets::{MultiClass, Targets, Values};
 
 /// Sparsity of the rule `auto` for schemes that score single kernels, in nats per kernel. Of 0, 0.5, 1 and 2 it has the
 /// best held-out density at 100 to 400 rows; 0 interpolates.
@@ -66,10 +66,6 @@ pub struct Rvm {
     pub likelihood: Likelihood,
     /// Strategy for more than two classes if the likelihood is for two: one joint model, one-vs-rest or one-vs-one.
     pub multi_class: MultiClass,
-    /// Precisions in a joint model of the classes: one for each basis function, which all classes share, or one for
-    /// each basis function and class, (M63). With the latter a basis function can be pruned for some classes only; the
-    /// search continues from the shared precisions.
-    pub class_precisions: ClassPrecisions,
     /// Scheme that learns the precisions.
     pub inference: Inference,
     /// Approximation of the posterior of the weights at the learned precisions. `averaged` cannot be combined with the
@@ -131,7 +127,6 @@ impl Default for Rvm {
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             multi_class: MultiClass::default(),
-            class_precisions: ClassPrecisions::default(),
             inference: Inference::Search(Search::default()),
             posterior: PosteriorRule::default(),
             sparsity: Sparsity::default(),
@@ -152,11 +147,6 @@ impl Default for Rvm {
 }
 
 impl Rvm {
-    /// Returns true if each class has its own precisions.
-    pub(crate) fn by_class(&self) -> bool {
-        self.class_precisions == ClassPrecisions::PerClass && self.likelihood.as_dyn().couples_classes()
-    }
-
     /// Returns the memory limit in bytes: the given one, or a quarter of the machine's memory.
     pub fn memory_allowed(&self) -> u64 {
         memory::allowed(self.memory_limit)
@@ -270,11 +260,10 @@ impl Rvm {
 
     /// Returns the sparsity in nats per kernel. For the rule `cv` it is the value that the choice begins with.
     pub(crate) fn nats(&self) -> f64 {
-        let shared = self.class_precisions == ClassPrecisions::Shared;
         let flat = self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
         match self.sparsity {
             Sparsity::Nats(nats) => nats,
-            Sparsity::Rule(SparsityRule::Auto) if matches!(self.inference, Inference::Search(_)) && shared && flat => AUTO_NATS,
+            Sparsity::Rule(SparsityRule::Auto) if matches!(self.inference, Inference::Search(_)) && flat => AUTO_NATS,
             Sparsity::Rule(_) => 0.0,
         }
     }

@@ -112,10 +112,6 @@ pub struct Hyperparameters {
     /// output.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variance_ratios: Vec<f64>,
-    /// Precisions of each class, see [`Model::class_alpha`]; empty if the classes share `alpha`. If given, an
-    /// evaluation ignores `alpha`. A search starts at `alpha`, which the classes share.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub class_alpha: Vec<Vec<Option<f64>>>,
 }
 
 impl Hyperparameters {
@@ -128,7 +124,6 @@ impl Hyperparameters {
             // A model whose noise variances were given for each row has no noise variance.
             noise_variance: model.noise_variance().filter(|variance| *variance > 0.0),
             variance_ratios: model.posterior.as_ref().map_or(vec![], |posterior| posterior.variance_ratios.clone()),
-            class_alpha: model.class_alpha.clone(),
         }
     }
 }
