@@ -373,7 +373,8 @@ class RelevanceVectorMachine(KernelMachine):
             # A pickle from before the parameter `search`.
             state = dict(state)
             own = state.pop("inference_params", None) or {}
-            old = {"inference": "scheme", "tol": "tolerance", "max_iter": "max_iterations", "refresh": "refresh"}
+            state.pop("refresh", None)
+            old = {"inference": "scheme", "tol": "tolerance", "max_iter": "max_iterations"}
             moved = {new: state.pop(name, None) for name, new in old.items()}
             state["search"] = own | {name: value for name, value in moved.items() if value is not None}
         super().__setstate__(state)

@@ -133,9 +133,8 @@ def rvm(
     if not given:
         return as_json(settings | kernel(estimator, estimator._kernel_of_fit()))
     if estimator.basis != "given":
-        rounds, scale, centres = around.get("refresh", 0), estimator.gamma, estimator.centres
-        asked = [("gamma", scale, _is_form(scale)), ("centres", centres, centres != "fixed")]
-        for name, value, is_asked in [*asked, ("search['refresh']", rounds, rounds != 0)]:
+        scale, centres = estimator.gamma, estimator.centres
+        for name, value, is_asked in [("gamma", scale, _is_form(scale)), ("centres", centres, centres != "fixed")]:
             if is_asked:
                 raise ValueError(
                     f"{name} = {value!r} needs a kernel that relvec computes: leave it at its default with "

@@ -26,7 +26,7 @@ REGRESSION_PARAMETERS: dict[str, list[str]] = {
     "student_t": ["noise_degrees", "noise_variance"],
 }
 # Keys of the parameter `search` that are not settings of a scheme.
-AROUND = ["max_iterations", "refresh"]
+AROUND = ["max_iterations"]
 
 
 @dataclass(frozen=True)
@@ -222,9 +222,6 @@ TABLE: dict[str, Parameter] = {
           ``"variational"`` the nats by which the bound must rise in an iteration, for the others the largest change
           of a log precision.
         - ``"max_iterations"``: most iterations, 10,000 by default.
-        - ``"refresh"``: number of times that landmarks without use are replaced by other rows, drawn at random, after
-          the search among the current landmarks has converged; 0 by default. For the scheme ``"search"`` and a
-          `dictionary` that is a number below 1,000 (500 for classes).
         - Further settings have the meaning of ``--set inference`` of the command line: ``"hyperpriors"`` for all
           schemes, ``"start"`` for the first two, ``"restarts"`` and ``"policy"`` for ``"search"``, and
           ``"initial_alpha"``, ``"initial_noise_variance"`` and ``"prune"`` for the other three.""",

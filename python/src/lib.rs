@@ -162,7 +162,7 @@ fn name_here(path: &str) -> String {
         (Some("inference"), Some(own)) => {
             format!("search['{own}']{}", parts.map(|part| format!("['{part}']")).collect::<String>())
         }
-        (Some("max_iterations" | "refresh"), None) => format!("search['{path}']"),
+        (Some("max_iterations"), None) => format!("search['{path}']"),
         _ => path.into(),
     }
 }

@@ -58,7 +58,7 @@ def test_what_is_refused():
         model.partial_fit(X[:, :1], y)
     with pytest.raises(ValueError, match="that of the model is rbf"):
         model.set_params(kernel="matern52").partial_fit(X, y)
-    for setting in [{"search": {"refresh": 1}}, {"centres": "learned"}, {"likelihood": "student_t"}]:
+    for setting in [{"centres": "learned"}, {"likelihood": "student_t"}]:
         with pytest.raises(ValueError, match="keep_statistics"):
             rvr(dictionary=30, keep_statistics=True, **setting).fit(X, y)
     with pytest.raises(ValueError, match="keep_statistics"):

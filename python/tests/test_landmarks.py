@@ -1,4 +1,4 @@
-"""Which candidates a fit has: given landmarks, refresh, more than there are rows, and the limit of time."""
+"""Which candidates a fit has: given landmarks, more than there are rows, and the limit of time."""
 
 import pickle
 import re
@@ -96,7 +96,6 @@ class TestGivenLandmarks:
             (ValueError, "cannot be combined with kernel='precomputed'", {"kernel": "precomputed", "landmarks": Z}),
             (ValueError, "cannot be combined with basis='given'", {"basis": "given", "landmarks": Z}),
             (ValueError, "dictionary = 5: expected 'auto', since the landmarks", {"dictionary": 5, "landmarks": Z}),
-            (ValueError, r"search\['refresh'\] = 1: expected 0", {"search": {"refresh": 1}, "landmarks": Z}),
         ],
         ids=lambda value: str(value)[:40],
     )
@@ -104,46 +103,6 @@ class TestGivenLandmarks:
         rows = X @ X.T if own.get("kernel") == "precomputed" else X
         with pytest.raises(error, match=match):
             papers(cls, **own).fit(rows, self.target(cls))
-
-
-@pytest.mark.parametrize("cls", [RVR, RVC])
-def test_refresh(cls):
-    y = T if cls is RVR else (np.median(T) < T).astype(int)
-    off, on = (papers(cls, gamma=1.0, dictionary=40, search={"refresh": rounds}).fit(X, y) for rounds in (0, 4))
-    assert on.log_evidence_ > off.log_evidence_ + 0.1
-    assert_array_equal(on.relevance_vectors_, X[on.relevance_])
-    again = papers(cls, gamma=1.0, dictionary=40, search={"refresh": 4}).fit(X, y)
-    assert again._model.to_json() == on._model.to_json()
-    other = papers(cls, gamma=1.0, dictionary=40, search={"refresh": 4}, random_state=1).fit(X, y)
-    assert other._model.to_json() != on._model.to_json()
-
-
-@pytest.mark.parametrize(
-    ("own", "match"),
-    [
-        *[
-            ({"search": {"refresh": v}}, f"search['refresh']: invalid {kind}")
-            for v, kind in [(-1, "value: integer `-1`"), (1.5, "type: f"), (None, "type: null"), ("a", "type: string")]
-        ],
-        (
-            {"search": {"refresh": 1}},
-            "search['refresh'] = 1: expected 0, or the scheme search and a dictionary size",
-        ),
-        ({"search": {"refresh": 1}, "dictionary": "all"}, "search['refresh'] = 1: expected 0, or"),
-        ({"search": {"refresh": 1}, "dictionary": 5000}, "search['refresh'] = 1: expected 0, or"),
-        ({"search": {"scheme": "em", "refresh": 1}, "dictionary": 5}, "search['refresh'] = 1: expected 0, or"),
-        ({"search": {"refresh": 1}, "basis": "given"}, "search['refresh'] = 1: expected 0, or"),
-        (
-            {"search": {"refresh": 1}, "dictionary": 5, "kernel": lambda a, b: a @ b.T},
-            "search['refresh'] = 1 needs a kernel that relvec computes",
-        ),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-@pytest.mark.parametrize("cls", [RVR, RVC])
-def test_bad_refresh(cls, own, match):
-    with pytest.raises(ValueError, match=re.escape(match)):
-        papers(cls, **own).fit(X, T if cls is RVR else np.median(T) < T)
 
 
 def linear(a, b):

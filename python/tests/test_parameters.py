@@ -78,7 +78,7 @@ def test_defaults_of_support_vector_machines_are_those_of_the_core(cls):
         assert formulation == known["formulation"]
 
 
-@pytest.mark.parametrize("name", ["inference", "inference_params", "tol", "max_iter", "refresh"])
+@pytest.mark.parametrize("name", ["inference", "inference_params", "tol", "max_iter"])
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_settings_of_the_search_are_no_parameters(cls, name):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
@@ -94,9 +94,9 @@ def test_a_search_by_name_is_that_of_a_dict_with_the_scheme():
 
 
 def test_a_fit_leaves_the_search_as_it_was():
-    given = {"scheme": "em", "tolerance": np.float64(0.1), "max_iterations": np.int64(500), "refresh": 0}
+    given = {"scheme": "em", "tolerance": np.float64(0.1), "max_iterations": np.int64(500)}
     model = rvr(gamma=0.1, search=given).fit(X, T)
-    assert model.search is given and len(given) == 4
+    assert model.search is given and len(given) == 3
     again = clone(model)
     assert again.search == given and again.search is not given
     assert_array_equal(again.fit(X, T).dual_coef_, model.dual_coef_)

@@ -83,7 +83,7 @@ def test_old_pickles_have_newer_attributes():
 
 
 def test_settings_of_the_search_in_old_pickles_are_kept():
-    search = {"scheme": "mackay", "tolerance": 0.01, "max_iterations": 10_000, "refresh": 0}
+    search = {"scheme": "mackay", "tolerance": 0.01, "max_iterations": 10_000}
     assert PICKLES["rvr_mackay"].search == search
 
 

@@ -146,7 +146,6 @@ def test_a_dictionary_larger_than_the_table(rows):
         ({"centres": "moved"}, "'fixed', 'learned'"),
         ({"kernel": "linear_spline", "centres": "learned"}, "linear_spline has no gradient"),
         ({"landmarks": [[0.0] * 4], "centres": "learned"}, "landmarks that are not given"),
-        ({"centres": "learned", "dictionary": 20, "search": {"refresh": 2}}, "moved or replaced"),
         ({"kernel": "poly", "degree": [1, 2]}, "degree"),
         ({"kernel": ["rbf", "poly"], "degree": []}, r"degree = \[\]: expected at least one degree"),
         ({"kernel": ["poly"], "degree": [2, 0]}, "degree = 0"),

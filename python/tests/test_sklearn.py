@@ -66,7 +66,6 @@ def settings():
             if scheme != "search":
                 yield cls(search={"scheme": scheme, "tolerance": slow.get(scheme, 0.01)})
         yield cls(dictionary=50, random_state=1)
-        yield cls(dictionary=20, search={"refresh": 2})
         yield cls(fit_intercept=False, gamma=0.3)
         yield cls(search={"policy": {"batch": 1}, "restarts": 0, "tolerance": 1e-3})
     yield RVR(noise_variance=0.1)

@@ -271,7 +271,6 @@ fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     suits
         && rows.targets().is_empty()
         && stream::has_landmarks(rvm.dictionary, centres.is_some())
-        && rvm.refresh == 0
         && !settings::needs_rows(rvm)
         && stream::is_large(rows.table().about(), rows.features().len(), rvm)
 }

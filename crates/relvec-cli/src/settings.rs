@@ -319,12 +319,6 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     if args.checkpoint.is_some() && rvm.weight_prior == WeightPrior::Process {
         return Err(usage("--checkpoint cannot be combined with --weight-prior process: its sums are for --weight-prior ard"));
     }
-    if rvm.refresh > 0 {
-        return Err(usage(format!(
-            "{flag} cannot be combined with --set refresh={}: this needs the table in memory",
-            rvm.refresh
-        )));
-    }
     Ok(())
 }
 
@@ -540,7 +534,7 @@ mod tests {
         let message = |setting: &str| apply(&Rvm::default(), setting).unwrap_err().to_string();
         assert!(message("kernel.rbf.sigma=1").contains("known: kernel.rbf.gamma"));
         assert!(message("kernel.poly.degree=3").contains("--kernel"));
-        assert!(message("seeds=1").contains("max_iterations, memory_limit, multi_class, posterior, refresh, residual, seed"));
+        assert!(message("seeds=1").contains("max_iterations, memory_limit, multi_class, posterior, residual, seed"));
         assert!(message("kernel=rbf").contains("group of settings"));
         assert!(message("seed").contains("PATH=VALUE"));
         assert!(message("seed=-1").contains("seed=-1"));

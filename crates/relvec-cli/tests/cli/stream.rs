@@ -323,7 +323,6 @@ fn time_ends_a_fit_of_classes() {
 fn arguments_that_do_not_go_together() {
     let folder = Folder::new();
     folder.fails(2, "fit d.csv --target y -o m --stream --dictionary all", &["--dictionary 1000"]);
-    folder.fails(2, "fit d.csv --target y -o m --stream --dictionary 50 --set refresh=2", &["refresh"]);
     for bad in ["0", "-3", "many"] {
         folder.fails(2, &format!("fit d.csv --target y -o m --stream --dictionary {bad}"), &[bad, "--dictionary", "at least 1"]);
     }

@@ -34,12 +34,6 @@ impl Rvm {
         )?;
         let fixed = self.centres == CentreRule::Fixed;
         require(fixed, || "centres".into(), "learned", "fixed: rows that are not held have no gradient by centres")?;
-        require(
-            self.refresh == 0,
-            || "refresh".into(),
-            self.refresh,
-            "0: the landmarks of rows that are not held are settled once",
-        )?;
         let kernel = match self.learns_kernel() {
             true => self.learn_kernel_with(surveyed.x.view(), &surveyed.targets(), interrupt)?.search_kernel,
             false => self.kernel.resolve(&surveyed.data_scale())?,

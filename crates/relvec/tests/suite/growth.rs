@@ -153,7 +153,6 @@ fn growth_rejects_unsupported_settings() {
         Rvm { basis: Basis::Given, dictionary: Dictionary::default(), ..rvm() },
         Rvm { likelihood: Bernoulli::default().into(), ..rvm() },
         Rvm { likelihood: StudentT::default().into(), ..rvm() },
-        Rvm { refresh: 1, ..rvm() },
         Rvm { centres: CentreRule::Learned, ..rvm() },
     ] {
         let found = fit(bad);

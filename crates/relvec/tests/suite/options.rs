@@ -496,24 +496,6 @@ fn parameters_out_of_range_are_rejected_by_name() {
         "inference.search.policy.batch",
         search(Search { policy: Policy { batch: 0, ..Policy::default() }, ..Search::default() }),
     );
-    let sized = |size: usize, inference: &str, likelihood: &Likelihood| Rvm {
-        dictionary: size.into(),
-        refresh: 1,
-        likelihood: likelihood.clone(),
-        inference: Inference::from_name(inference).unwrap(),
-        ..d()
-    };
-    let [real, classes] = likelihoods();
-    for scheme in ["em", "mackay"] {
-        check("refresh", sized(50, scheme, &real));
-    }
-    check("refresh", sized(1000, "search", &real));
-    check("refresh", sized(500, "search", &classes));
-    check("refresh", Rvm { refresh: 1, ..d() });
-    let given = Landmarks::Given(Centres(Array2::zeros((3, 2))));
-    check("refresh", Rvm { landmarks: given, ..sized(50, "search", &real) });
-    sized(999, "search", &real).check().unwrap();
-    sized(499, "search", &classes).check().unwrap();
     assert!(matches!(Inference::from_name("magic"), Err(Error::UnknownName { known, .. }) if known == Inference::NAMES));
     d().check().unwrap();
 }

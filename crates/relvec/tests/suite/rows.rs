@@ -393,7 +393,6 @@ fn errors_name_parts_and_rows() {
     let ard = Rvm { weight_prior: WeightPrior::Ard, ..classes.clone() };
     fails(&rows(900, 2), &ard, &rows(900, 2).plan(200), "weight_prior = ard");
     let ard = Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() };
-    fails(&all, &Rvm { refresh: 2, dictionary: 9.into(), ..ard.clone() }, &plan, "refresh = 2");
     fails(&all, &Rvm { centres: CentreRule::Learned, ..ard.clone() }, &plan, "centres = learned");
     fails(&all, &Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..ard }, &plan, "dictionary = all");
     fails(&all, &Rvm { cv: Some(3), ..rvm.clone() }, &plan, "cv");

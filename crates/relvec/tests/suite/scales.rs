@@ -470,7 +470,6 @@ fn unsupported_learning_is_rejected() {
     refused(Rvm { kernels: vec![Rbf::default().into(), LinearSpline {}.into()], ..learned() }, "centres", "linear_spline");
     refused(Rvm { basis: Basis::Given, ..learned() }, "centres", "design matrix");
     refused(Rvm { landmarks: Landmarks::Given(Centres(Array2::zeros((2, 1)))), ..learned() }, "centres", "given");
-    refused(Rvm { refresh: 1, dictionary: Dictionary::Size(50), ..learned() }, "centres", "refresh");
     refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::tipping2001() }, "kernel.rbf.gamma", "0");
     for name in CentreRule::NAMES {
         let json = format!("\"{name}\"");

@@ -529,7 +529,6 @@ fn many_classes_work_with_other_settings() {
     let cases = [
         ("weights", own.clone(), &x, plain.with_weights(weights.view())),
         ("given landmarks", Rvm { landmarks: given, ..own.clone() }, &x, plain),
-        ("refresh", Rvm { dictionary: 64.into(), refresh: 2, ..own.clone() }, &x, plain),
         ("no bias", Rvm { bias: false, ..own.clone() }, &x, plain),
         ("sparsity", Rvm { sparsity: 1.0.into(), ..own.clone() }, &x, plain),
         ("centres", Rvm { dictionary: 40.into(), centres: CentreRule::Learned, ..own.clone() }, &x, plain),

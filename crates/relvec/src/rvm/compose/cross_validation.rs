@@ -494,7 +494,7 @@ impl TrainingSet<'_> {
         let constant = self.rvm.likelihood.as_dyn().constant_curvature();
         let most = self.rvm.inference.as_dyn().most_columns(constant);
         let plain = self.rvm.likelihood.as_dyn().scale_mixture().is_none();
-        constant && plain && self.rvm.refresh == 0 && most.is_none_or(|most| columns <= most)
+        constant && plain && most.is_none_or(|most| columns <= most)
     }
 }
 

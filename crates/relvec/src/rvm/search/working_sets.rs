@@ -43,8 +43,6 @@ pub(crate) struct WorkingSets {
     /// True if a search of all candidates makes one noise restart at most.
     brief: bool,
     round: Round,
-    /// Number of rounds left in which unused landmarks are replaced by other rows.
-    refresh: usize,
     random: Pcg64,
     /// Log evidence of the model of the last working set, in internal units.
     log_evidence: f64,
@@ -67,7 +65,6 @@ impl WorkingSets {
             whole,
             brief,
             round: Round::Grow,
-            refresh: training.rvm.refresh,
             random: Pcg64::seed_from_u64(training.rvm.seed),
             log_evidence: f64::NEG_INFINITY,
             scans: 0,
@@ -124,10 +121,10 @@ impl WorkingSets {
     /// # Errors
     /// Returns the errors of [`candidate_scan::gains`].
     pub fn next(&mut self, solver: &EvidenceSolver, solution: &ActivePosterior, least: f64) -> Result<Option<Vec<usize>>> {
-        let (training, model) = (solver.problem.training, WarmStart::of(solver, solution).without_bias());
         if self.whole {
-            return Ok(self.refreshed(training, model));
+            return Ok(None);
         }
+        let (training, model) = (solver.problem.training, WarmStart::of(solver, solution).without_bias());
         let rise = solution.log_evidence - std::mem::replace(&mut self.log_evidence, solution.log_evidence);
         let size = WorkingSets::size(model.len());
         // If working sets would be that large, landmarks of all candidates are as good.
@@ -170,18 +167,6 @@ impl WorkingSets {
         let size = if self.round == Round::Restart { (2 * size).min(self.candidates.len()) } else { size };
         let others: Vec<usize> = outside.into_iter().take(size - model.len()).map(|(candidate, _)| candidate).collect();
         Ok(Some(united(others, &model)))
-    }
-
-    /// Returns the candidates of the model and random other rows instead of the unused landmarks, or `None` if no round
-    /// is left.
-    fn refreshed(&mut self, training: &TrainingSet, model: Vec<usize>) -> Option<Vec<usize>> {
-        self.refresh = self.refresh.checked_sub(1)?;
-        // If all rows are landmarks, there are no others.
-        (self.candidates.len() < training.origin.len()).then_some(())?;
-        let mut fresh: Vec<usize> = (0..training.origin.len()).filter(|candidate| !model.contains(candidate)).collect();
-        let room = self.candidates.len().saturating_sub(model.len()).min(fresh.len());
-        let (drawn, _) = fresh.partial_shuffle(&mut self.random, room);
-        (room > 0).then(|| united(drawn.to_vec(), &model))
     }
 }
 

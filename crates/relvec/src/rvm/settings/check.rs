@@ -106,18 +106,13 @@ impl Rvm {
             let expected = "all or auto: every column of a given design matrix is a candidate";
             require(self.basis == Basis::Kernel, name, size, expected)?;
         }
-        let most = self.inference.as_dyn().most_columns(self.likelihood.as_dyn().constant_curvature());
-        let small = matches!(self.dictionary, Dictionary::Size(size) if most.is_some_and(|most| size < most));
-        let expected = "0, or the scheme search and a dictionary size below 1000 (500 for classes)";
-        let rows = !matches!(self.landmarks, Landmarks::Given(_));
-        require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
         if self.centres == CentreRule::Learned {
             let name = || "centres".into();
             let expected = "fixed, or no cv, calibrate or sparsity = cv: learned centres have seen the rows that are held out";
             require(!self.validates(), name, "learned", expected)?;
             require(self.basis == Basis::Kernel, name, "learned", "fixed: the columns of a design matrix have no centres")?;
+            let rows = !matches!(self.landmarks, Landmarks::Given(_));
             require(rows, name, "learned", "fixed, or landmarks that are not given")?;
-            require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks can be moved or replaced, not both")?;
             for kernel in self.to_try() {
                 let expected = format!("fixed: the kernel {} has no gradient in its centres", kernel.name());
                 require(kernel.moves_centres(), name, "learned", &expected)?;
@@ -138,8 +133,8 @@ impl Rvm {
         let sized = matches!(self.dictionary, Dictionary::Size(_)) || matches!(self.landmarks, Landmarks::Given(_));
         let expected = "false, or a kernel with a dictionary size or given landmarks, whose statistics are kept";
         require(sized && self.basis == Basis::Kernel, named, true, expected)?;
-        let expected = "false, or refresh = 0 and centres = fixed: statistics belong to fixed landmarks";
-        require(self.refresh == 0 && self.centres == CentreRule::Fixed, named, true, expected)
+        let expected = "false, or centres = fixed: statistics belong to fixed landmarks";
+        require(self.centres == CentreRule::Fixed, named, true, expected)
     }
 
     /// Checks the parameters for targets of several outputs.
@@ -177,7 +172,6 @@ impl Rvm {
         let joint = matches!(self.multi_class, MultiClass::Auto | MultiClass::Joint);
         check(joint, "multi_class", self.multi_class.name(), "auto or joint")?;
         check(!self.needs_rows(), "cv", "on", "no cv, no kernel or centres to be learned, and no rows to keep")?;
-        check(self.refresh == 0, "refresh", &self.refresh.to_string(), "0")?;
         check(self.basis == Basis::Kernel, "basis", "given", "kernel")?;
         let given = matches!(self.landmarks, Landmarks::Given(_));
         check(given, "landmarks", "a rule", "given landmarks")?;
@@ -277,6 +271,6 @@ impl Rvm {
     /// Returns true if all settings of the search are the defaults. Large tables are then fitted without a search.
     pub(crate) fn has_no_search_settings(&self) -> bool {
         let plain = self.inference == Inference::Search(Search::default());
-        plain && self.refresh == 0 && !self.sparsity.is_asked()
+        plain && !self.sparsity.is_asked()
     }
 }

@@ -30,7 +30,7 @@ rules! {
         /// (M80).
         Process = "process",
         /// `process` if it can be combined with the other settings, else `ard`. Above 3,000 rows, settings of the
-        /// search (inference, sparsity, refresh) also select `ard`.
+        /// search (inference, sparsity) also select `ard`.
         #[default]
         Auto = "auto",
     }

@@ -57,9 +57,6 @@ pub struct Rvm {
     /// 800 centres are moved, or as many as the model has. For more than two classes, centres are learned only in one
     /// model of all classes.
     pub centres: CentreRule,
-    /// Number of times that landmarks which the model does not use are replaced by other rows, drawn at random. A
-    /// number above 0 requires the scheme `search` and a dictionary size below 1,000 (500 for classes).
-    pub refresh: usize,
     /// True if the model has a bias (intercept). The bias has its own precision and may be pruned.
     pub bias: bool,
     /// Distribution of a target given the function: regression, counts or classes.
@@ -123,7 +120,6 @@ impl Default for Rvm {
             dictionary: Dictionary::default(),
             landmarks: Landmarks::default(),
             centres: CentreRule::Fixed,
-            refresh: 0,
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             multi_class: MultiClass::default(),
@@ -200,7 +196,6 @@ impl Rvm {
             landmarks: default.landmarks,
             centres: default.centres,
             kernels: vec![],
-            refresh: 0,
             keep_statistics: false,
             ..self.clone()
         }
