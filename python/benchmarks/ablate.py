@@ -49,7 +49,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "rise 1e-5": {"policy": {"rise": 1e-5}},
     "20 joint steps": {"policy": {"steps": 20}},
     "4 steps with the curvature held": {"policy": {"frozen_steps": 4}},
-    "3 rejections": {"policy": {"rejections": 3}},
     "no restart": {"restarts": 0},
     "one restart": {"restarts": 1},
     "restart at 2 times the precision": {"policy": {"restart_noise": 2.0}},

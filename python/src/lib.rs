@@ -16,8 +16,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use relvec::{
-    CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks, MultiClass, PosteriorRule, Rvm, Svm,
-    Variance, WeightPrior,
+    CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks, MultiClass, PosteriorRule, Rvm, Svm, Variance,
+    WeightPrior,
 };
 use serde::Serialize;
 use serde_json::Value;

@@ -507,7 +507,7 @@ fn converged_searches_gain_nothing_more() {
         let targets = data.targets(&likelihood);
         let (model, report) = rvm.fit(data.x.view(), &targets).unwrap();
         assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
-        // For several classes gains are estimates, and the search ends after a dozen rejected actions.
+        // For several classes gains are estimates, and the search ends after an action that lowers the evidence.
         assert!(likelihood.name() == "softmax" || report.certificate.largest_gain.unwrap() < 1e-3, "{:?}", report.certificate);
         if likelihood.name() == "gaussian" {
             assert!(report.certificate.largest_gradient < 1e-3, "{:?}", report.certificate);
@@ -531,14 +531,12 @@ fn converged_searches_gain_nothing_more() {
     }
 }
 
-/// If the Hessian depends on the weights, an action may gain less than predicted, or lose. Several rejected actions in
-/// a row end the search.
+/// If the Hessian depends on the weights, an action may gain less than predicted, or lose. An action that is undone
+/// alone ends the search.
 #[test]
-fn rejected_actions_end_the_search() {
-    let policy = Policy { rejections: 2, ..Policy::default() };
-    let inference = Search { policy, ..Search::default() }.into();
+fn rejected_action_ends_the_search() {
     let kernel = Rbf { gamma: 0.1.into() }.into();
-    let rvm = Rvm { kernel, inference, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
+    let rvm = Rvm { kernel, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     let mut ended = 0;
     for seed in 0..8 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
@@ -550,10 +548,10 @@ fn rejected_actions_end_the_search() {
         let trace: Vec<f64> = report.trace.iter().map(|t| t.log_evidence).collect();
         assert!(trace.windows(2).all(|w| w[1] >= w[0]), "seed {seed}: the trace falls");
         let vain = trace.iter().rev().take_while(|value| **value == trace[trace.len() - 1]).count();
-        assert!(vain < 40, "seed {seed}: {vain} actions in vain at the end");
-        if report.certificate.reason.starts_with("several actions in a row") {
+        assert!(vain < 20, "seed {seed}: {vain} actions in vain at the end");
+        if report.certificate.reason.starts_with("the action of the largest predicted gain does not raise") {
             ended += 1;
-            assert!(vain >= 2 && report.actions.undone >= 2, "seed {seed}: {vain}, {:?}", report.actions);
+            assert!(vain >= 1 && report.actions.undone >= 1, "seed {seed}: {vain}, {:?}", report.actions);
         }
     }
     assert!(ended > 0, "no search ended so");

@@ -100,7 +100,7 @@ fn searches_with_changed_steps_end_near_each_other() {
             policy(Policy { clip: 1.0, frozen_steps: 4, ..Policy::default() }),
             policy(Policy { prune_below: 0.0, steps: 20, ..Policy::default() }),
             policy(Policy { restart_noise: 2.0, restart_gain: 1.0, ..Policy::default() }),
-            policy(Policy { rejections: 2, rise: 0.1, ..Policy::default() }),
+            policy(Policy { rise: 0.1, ..Policy::default() }),
             Sequential::default().into(),
         ] {
             let (model, report) = fit(inference.clone());

@@ -275,10 +275,8 @@ fn wide(seed: u64) -> Data {
 #[test]
 fn time_limits_end_with_a_model() {
     let given = Rvm { basis: Basis::Given, ..Rvm::tipping2001() };
-    let cases = [
-        (wide(6), 0.3, given.clone(), vec![20, 60, 100, 150, 200, 250]),
-        (wide(7), 0.05, classifier(given), (1..40).collect()),
-    ];
+    let cases =
+        [(wide(6), 0.3, given.clone(), vec![20, 60, 100, 150, 200, 250]), (wide(7), 0.05, classifier(given), (1..40).collect())];
     for (data, limit, rvm, moments) in cases {
         let targets = data.targets(&rvm.likelihood);
         for at in moments {

@@ -12,11 +12,9 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 
 /// Gain in nats that a deletion must exceed. Smaller gains are rounding.
 const LEAST_GAIN: f64 = 1e-6;
-/// Number of single deletions that are tried if no sequence of deletions raises the evidence.
-const SINGLES: usize = 3;
 
 /// Prunes the weights whose deletion raises the evidence of `form`, whose Hessian must be constant. Returns `None` if
-/// there are none.
+/// there are none, or if the evidence does not rise without them.
 ///
 /// With d = Sigma_ii, the deletion of weight i leads to Sigma - Sigma_:i Sigma_i: / d, mu - Sigma_:i mu_i / d, and
 /// E + mu_i^2 / d, (M11).
@@ -28,7 +26,7 @@ pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &Acti
     let mut sigma = covariance(&now.inverse);
     let mut mean: Vec<Vec<f64>> = (0..outputs).map(|k| now.mean[k * m..(k + 1) * m].to_vec()).collect();
     let mut energy = now.energy.clone();
-    let (mut left, mut out): (Vec<usize>, Vec<usize>) = ((0..m).collect(), vec![]);
+    let mut left: Vec<usize> = (0..m).collect();
     let copies = (outputs / noise.len()) as f64;
     while !left.is_empty() {
         let profiles: Vec<_> = noise.iter().zip(&energy).map(|(noise, e)| noise.profile(*e, count, copies)).collect();
@@ -54,18 +52,14 @@ pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &Acti
         for (mut other, s) in sigma.outer_iter_mut().zip(&row) {
             other.scaled_add(-s / d, &row);
         }
-        out.push(i);
     }
-    // Try all deletions together, then the first half of them, and so on. At last try the first ones singly.
-    let halves = (0..usize::BITS).map(|k| out.len() >> k).take_while(|n| *n > 0).map(|n| out[..n].to_vec());
-    let singles = out.iter().skip(1).take(SINGLES).map(|i| vec![*i]);
-    for pruned in halves.chain(singles) {
-        let keep: Vec<usize> = (0..m).filter(|i| !pruned.contains(i)).collect();
-        match without(form, noise, now, &keep, NoiseChoice::Best) {
-            Ok(next) if next.log_evidence > now.log_evidence => return Ok(Some(next)),
-            Ok(_) | Err(Error::Singular { .. }) => {}
-            Err(error) => return Err(error),
-        }
+    if left.len() == m {
+        return Ok(None);
     }
-    Ok(None)
+    left.sort_unstable();
+    match without(form, noise, now, &left, NoiseChoice::Best) {
+        Ok(next) => Ok(Some(next).filter(|next| next.log_evidence > now.log_evidence)),
+        Err(Error::Singular { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -30,6 +30,7 @@ use crate::rvm::search::fit_run::{FitRun, SearchEffort, SearchStart};
 use crate::rvm::search::grow::grow;
 use crate::rvm::search::initial_model;
 use crate::rvm::search::joint_updates::JointUpdates;
+use crate::rvm::search::sequential::{REJECTED, UNFINISHED};
 use crate::rvm::settings::policy::Policy;
 use crate::rvm::settings::scheme::{SchemeSettings, Start};
 use crate::rvm::settings::search::Search;
@@ -82,10 +83,8 @@ pub(crate) struct LocalSearch {
     restarts: usize,
     /// Largest number of columns that the next iteration adds.
     batch: usize,
-    /// True for columns whose action was undone since an action was last kept, `[P]`.
-    tabu: Vec<bool>,
-    /// Number of iterations undone since an action was last kept.
-    rejected: usize,
+    /// True if the last action was a single one and was undone.
+    rejected: bool,
     /// True if a larger model does not fit into the memory limit.
     full: bool,
     /// True if the precisions have been updated to the last digits.
@@ -147,8 +146,7 @@ impl LocalSearch {
             tried_fixed_point: false,
             restarts,
             batch: settings.policy.batch,
-            tabu: vec![false; problem.design.n_columns()],
-            rejected: 0,
+            rejected: false,
             full: false,
             polished: false,
             actions: Actions::default(),
@@ -162,11 +160,11 @@ impl LocalSearch {
     /// Grows and refits the model, and keeps it if its log evidence is higher. Returns false if no action gains enough.
     fn improve(&mut self, solver: &EvidenceSolver) -> Result<bool> {
         let least = self.least_gain(solver);
-        if self.is_exhausted(solver) || !self.has_room(solver) {
+        let bias_only = self.now.active.is_empty() && solver.problem.training.bias_only;
+        if bias_only || !self.has_room(solver) {
             return Ok(false);
         }
-        let limits = (least, self.batch);
-        let grown = match grow(solver, &self.noise, &self.settings.policy, &self.now, limits, &self.tabu) {
+        let grown = match grow(solver, &self.noise, &self.settings.policy, &self.now, (least, self.batch)) {
             Err(Error::Singular { .. }) if self.batch > 1 => {
                 self.batch = 1;
                 return Ok(true);
@@ -182,11 +180,14 @@ impl LocalSearch {
         if next.log_evidence > self.now.log_evidence + KEPT_SHARE * least {
             self.actions.count(&taken);
             self.now = next;
-            self.allow_all_actions();
-        } else {
-            self.reject(&taken);
+            self.allow_batches();
+            return Ok(true);
         }
-        Ok(true)
+        // After several additions that were undone, the next iteration takes one action. It is the last one.
+        self.actions.undone += 1;
+        self.rejected = taken.len() == 1;
+        self.batch = 1;
+        Ok(!self.rejected)
     }
 
     /// Grows and refits the model without a penalty per kernel. Returns false if no action gains enough.
@@ -198,22 +199,10 @@ impl LocalSearch {
         improved
     }
 
-    /// Undoes the actions `taken`. A single action becomes tabu; after several ones the next iteration takes one at a
-    /// time.
-    fn reject(&mut self, taken: &[Action]) {
-        self.actions.undone += 1;
-        self.rejected += 1;
-        match taken {
-            [action] => self.tabu[action.column()] = true,
-            _ => self.batch = 1,
-        }
-    }
-
-    /// Lifts the tabu on actions, and allows the next iteration a whole batch.
-    fn allow_all_actions(&mut self) {
+    /// Allows the next iteration a whole batch of additions.
+    fn allow_batches(&mut self) {
         self.batch = self.settings.policy.batch;
-        self.tabu.fill(false);
-        self.rejected = 0;
+        self.rejected = false;
     }
 
     fn updates(&mut self) -> JointUpdates<'_> {
@@ -232,17 +221,10 @@ impl LocalSearch {
         if self.stage == Stage::NoiseFixed { least.max(self.settings.policy.restart_gain) } else { least }
     }
 
-    /// Returns true if no action is tried any more: too many in a row were undone, or the fit may contain the bias
-    /// alone and the model is empty.
-    fn is_exhausted(&self, solver: &EvidenceSolver) -> bool {
-        let spent = solver.hessian_varies() && self.rejected >= self.settings.policy.rejections;
-        spent || self.now.active.is_empty() && solver.problem.training.bias_only
-    }
-
     /// Returns true if the dense matrices of a larger model fit into the memory limit. If there is no room for a batch
     /// but for one column, the batch becomes one column.
     fn has_room(&mut self, solver: &EvidenceSolver) -> bool {
-        let (now, p) = (self.now.active.len(), self.tabu.len() as u64);
+        let (now, p) = (self.now.active.len(), solver.problem.design.n_columns() as u64);
         let fits = |more: &usize| {
             let m = (now + more) as u64;
             8 * m * COPIES * p + solver.problem.dense_bytes(m) <= solver.problem.room()
@@ -262,7 +244,7 @@ impl LocalSearch {
         }
         self.take_better_start();
         self.stage = Stage::Refit;
-        self.allow_all_actions();
+        self.allow_batches();
         Ok(())
     }
 
@@ -293,7 +275,7 @@ impl LocalSearch {
         self.updates().refit(&free, &mut dense)?;
         dense.log_evidence += solver.prior.log(&dense.active);
         self.now = dense;
-        self.allow_all_actions();
+        self.allow_batches();
         self.stage = Stage::PenaltyFree;
         Ok(())
     }
@@ -311,7 +293,7 @@ impl LocalSearch {
         let found = initial_model::fixed_point(solver, &self.noise)?;
         self.previous_start = Some(std::mem::replace(&mut self.now, found));
         self.refit(solver)?;
-        self.allow_all_actions();
+        self.allow_batches();
         Ok(())
     }
 
@@ -340,7 +322,7 @@ impl LocalSearch {
         self.noise = fixed;
         self.restarts -= 1;
         self.stage = Stage::NoiseFixed;
-        self.allow_all_actions();
+        self.allow_batches();
         Ok(())
     }
 
@@ -349,7 +331,7 @@ impl LocalSearch {
         self.noise.clone_from(&solver.problem.training.noise);
         self.now = solver.solve(&self.now.active, &self.now.a, &self.noise, NoiseChoice::Best, Some(&self.now))?;
         self.stage = Stage::NoiseReleased;
-        self.allow_all_actions();
+        self.allow_batches();
         self.refit(solver)
     }
 
@@ -360,7 +342,7 @@ impl LocalSearch {
         if rise <= 0.0 {
             self.now = before;
         }
-        self.allow_all_actions();
+        self.allow_batches();
         if rise > RESTART_RISE && self.may_restart(solver) { self.fix_noise(solver) } else { self.finish(solver) }
     }
 
@@ -440,17 +422,15 @@ impl<'p> FitRun<'p> for LocalSearch {
             // If the rows cannot be read, the next pass over them returns the error.
             let form = solver.quadratic(best).ok()?;
             let factor = ActiveFactor::new(form, best, &solver.problem.training.noise, solver.prior);
-            Some(factor.best_action(0.0, &self.tabu, true).map_or(0.0, |(_, gain)| gain))
+            Some(factor.best_action(0.0, &[], true).map_or(0.0, |(_, gain)| gain))
         };
         let largest_gain = if late { None } else { largest_gain() };
         let largest_gradient = best.largest_gradient();
         let reason = match self.stage {
             Stage::Done if self.full => "the memory limit leaves the model no room to grow",
-            Stage::Done if self.rejected >= self.settings.policy.rejections => {
-                "several actions in a row, each of the largest predicted gain, did not raise the log evidence enough"
-            }
+            Stage::Done if self.rejected => REJECTED,
             Stage::Done => "no action gains more than the tolerance",
-            _ => "the search ended before it converged",
+            _ => UNFINISHED,
         };
         let steep = self.stage == Stage::Done && largest_gradient > STATIONARY;
         let gradient = if steep { format!("; the largest gradient is still {largest_gradient:.1e}") } else { String::new() };

@@ -10,6 +10,11 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::scheme::Start;
 use crate::rvm::settings::schemes::Sequential;
 
+/// Reason of a search that has not converged.
+pub(super) const UNFINISHED: &str = "the search ended before it converged";
+/// Reason of a search that ends after a single action was undone. Its gain was predicted for a fixed Hessian.
+pub(super) const REJECTED: &str = "the action of the largest predicted gain does not raise the log evidence";
+
 /// A fit by the sequential algorithm.
 pub(crate) struct SequentialRun<'p> {
     tolerance: f64,
@@ -17,10 +22,8 @@ pub(crate) struct SequentialRun<'p> {
     noise: Vec<NoisePrecision>,
     now: ActivePosterior,
     factor: Option<ActiveFactor<'p>>,
-    /// True for columns whose last action did not raise the Laplace evidence, contrary to its predicted gain, `[P]`.
-    tabu: Vec<bool>,
     actions: Actions,
-    done: bool,
+    reason: &'static str,
 }
 
 impl<'p> SequentialRun<'p> {
@@ -43,9 +46,8 @@ impl<'p> SequentialRun<'p> {
         let unit = if entry.from.is_some() { 1.0 } else { typical(&beta) };
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
         let now = solver.solve(&active, &a, &noise, NoiseChoice::Best, None)?;
-        let tabu = vec![false; problem.design.n_columns()];
         let (tolerance, bias_only) = (settings.tolerance, problem.training.bias_only);
-        Ok(SequentialRun { tolerance, bias_only, noise, now, factor: None, tabu, actions: Actions::default(), done: false })
+        Ok(SequentialRun { tolerance, bias_only, noise, now, factor: None, actions: Actions::default(), reason: UNFINISHED })
     }
 }
 
@@ -55,9 +57,9 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
             Some(factor) => factor,
             None => ActiveFactor::new(solver.quadratic(&self.now)?, &self.now, &self.noise, solver.prior),
         };
-        let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &self.tabu, true) };
+        let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &[], true) };
         let Some((action, _)) = best else {
-            self.done = true;
+            self.reason = "no action gains more than the tolerance";
             return Ok(Some(Status::Converged));
         };
         factor.apply(action);
@@ -69,12 +71,12 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
                     Action::Delete { .. } => self.actions.deleted += 1,
                 }
                 self.now = next;
-                self.tabu.fill(false);
                 self.factor = (!solver.hessian_varies()).then_some(factor);
             }
             Ok(_) | Err(Error::Singular { .. }) => {
                 self.actions.undone += 1;
-                self.tabu[action.column()] = true;
+                self.reason = REJECTED;
+                return Ok(Some(Status::Converged));
             }
             Err(error) => return Err(error),
         }
@@ -92,13 +94,12 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let largest_gain = || {
             let factor = ActiveFactor::new(solver.quadratic(&self.now).ok()?, &self.now, &self.noise, solver.prior);
-            Some(factor.best_action(0.0, &self.tabu, true).map_or(0.0, |(_, gain)| gain))
+            Some(factor.best_action(0.0, &[], true).map_or(0.0, |(_, gain)| gain))
         };
-        let reason = if self.done { "no action gains more than the tolerance" } else { "the search ended before it converged" };
         Certificate {
             largest_gain: if late { None } else { largest_gain() },
             largest_gradient: self.now.largest_gradient(),
-            reason: reason.into(),
+            reason: self.reason.into(),
         }
     }
 

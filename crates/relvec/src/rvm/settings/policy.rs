@@ -11,8 +11,8 @@ pub struct Policy {
     /// Most columns that are added before the precisions are updated jointly. Each addition is conditional on those
     /// before it.
     pub batch: usize,
-    /// Least gain of a column of a batch, as a share of the gain of its first column. Values from 0 to 0.2 differ only
-    /// by chance.
+    /// Least gain of a column of a batch, as a share of the gain of its first column. With 0, models of 500 basis functions
+    /// end 2 nats lower.
     pub share: f64,
     /// Longest step of a log precision in a joint update. 3 is as good.
     pub clip: f64,
@@ -31,9 +31,6 @@ pub struct Policy {
     pub restart_gain: f64,
     /// Ratio of the noise precision that a restart fixes to that of the model that it starts from.
     pub restart_noise: f64,
-    /// Number of consecutive rejected actions after which the search has converged, if the Hessian depends on the
-    /// weights.
-    pub rejections: usize,
 }
 
 impl Default for Policy {
@@ -48,7 +45,6 @@ impl Default for Policy {
             frozen_steps: 16,
             restart_gain: 0.1,
             restart_noise: 4.0,
-            rejections: 12,
         }
     }
 }
@@ -56,9 +52,7 @@ impl Default for Policy {
 impl Policy {
     /// Checks the ranges. `path` is the name of the policy in the settings.
     pub(super) fn check(&self, path: &str) -> Result<()> {
-        let counts =
-            [("batch", self.batch), ("steps", self.steps), ("frozen_steps", self.frozen_steps), ("rejections", self.rejections)];
-        for (name, value) in counts {
+        for (name, value) in [("batch", self.batch), ("steps", self.steps), ("frozen_steps", self.frozen_steps)] {
             require(value >= 1, || format!("{path}.{name}"), value, "a whole number of at least 1")?;
         }
         let shares =

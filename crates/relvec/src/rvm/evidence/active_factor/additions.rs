@@ -19,24 +19,22 @@ impl ActiveFactor<'_> {
     /// Adds up to `most` columns, each of largest gain conditional on those before it.
     ///
     /// It chooses among the columns with the largest predicted gains, and stops if none gains more than `least` nats
-    /// and `share` of the gain of the first. Columns that are `tabu`, `[P]`, are excluded. Returns the actions and
-    /// their gains.
-    pub fn add_best(&mut self, most: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<(Action, f64)> {
-        let mut listed = self.best_additions(LISTED * most, least, share, tabu);
+    /// and `share` of the gain of the first. Returns the actions and their gains.
+    pub fn add_best(&mut self, most: usize, least: f64, share: f64) -> Vec<(Action, f64)> {
+        let mut listed = self.best_additions(LISTED * most, least, share);
         // The bias may change f, so that it is not added together with others.
         listed.retain(|j| !(*j == 0 && self.quadratic.has_mean() || self.is_duplicate(*j)));
         if listed.is_empty() {
             return vec![];
         }
         let mut rest = self.outside_model(&listed);
-        let mut left_out = vec![false; listed.len()];
-        let (mut threshold, mut taken) = (least, vec![]);
+        let (mut threshold, mut excluded, mut taken) = (least, vec![], vec![]);
         while taken.len() < most
-            && let Some((action, gain)) = rest.best_action(threshold, &left_out, false)
+            && let Some((action, gain)) = rest.best_action(threshold, &excluded, false)
         {
             let k = action.column();
             if rest.position[k] == OUT && !(rest.s[k] > SPAN_FLOOR * self.quadratic.diag[listed[k]]) {
-                left_out[k] = true;
+                excluded.push(k);
                 continue;
             }
             if taken.is_empty() {
@@ -104,17 +102,15 @@ mod tests {
     fn block_additions_equal_single_additions() {
         for (mean, outputs) in [(0.0, 1), (3.0, 1), (0.0, 3)] {
             let mut single = empty(&quadratic(mean, outputs), &noises()[..outputs]);
-            let mut open = [false; ROWS + 1];
-            // The bias is only added alone.
-            open[0] = true;
             for _ in 0..6 {
-                let (action, _) = single.best_action(0.0, &open, true).unwrap();
+                // The bias is only added alone.
+                let (action, _) = single.best_action(0.0, &[0], true).unwrap();
                 single.apply(action);
             }
             let (mut block, before) = (single.clone(), single.log_evidence());
-            let listed = single.best_additions(ROWS, 1e-3, 0.01, &open);
-            let taken = block.add_best(ROWS, 1e-3, 0.01, &open);
-            let closed: [bool; ROWS + 1] = std::array::from_fn(|j| !listed.contains(&j));
+            let listed = single.best_additions(ROWS, 1e-3, 0.01);
+            let taken = block.add_best(ROWS, 1e-3, 0.01);
+            let closed: Vec<usize> = (0..=ROWS).filter(|j| *j == 0 || !listed.contains(j)).collect();
             let size = 1e-8 * before.abs().max(1.0);
             assert!(taken.len() > 3, "{} additions were no test", taken.len());
             let mut risen = before;

@@ -225,11 +225,11 @@ impl<'a> ActiveFactor<'a> {
         (0..candidates.len()).map(one).collect()
     }
 
-    /// Returns the action of largest gain, if it is above `least` nats, and its gain. Columns that are `tabu`, `[P]`,
-    /// are excluded. If `reestimate` is false, re-estimations are excluded too.
-    pub fn best_action(&self, least: f64, tabu: &[bool], reestimate: bool) -> Option<(Action, f64)> {
+    /// Returns the action of largest gain, if it is above `least` nats, and its gain. The columns `excluded` do not
+    /// change. If `reestimate` is false, re-estimations are excluded too.
+    pub fn best_action(&self, least: f64, excluded: &[usize], reestimate: bool) -> Option<(Action, f64)> {
         let actions = self.actions();
-        let mut skip: Vec<usize> = Vec::new();
+        let mut skip = excluded.to_vec();
         loop {
             let mut best: Option<(Action, f64)> = None;
             for (j, action) in actions.iter().enumerate() {
@@ -237,7 +237,7 @@ impl<'a> ActiveFactor<'a> {
                 if !reestimate && matches!(action, Action::Reestimate { .. }) {
                     continue;
                 }
-                if !(gain > least) || tabu[j] || skip.contains(&j) {
+                if !(gain > least) || skip.contains(&j) {
                     continue;
                 }
                 let better = match best {
@@ -260,10 +260,10 @@ impl<'a> ActiveFactor<'a> {
     }
 
     /// Returns up to `count` columns with the largest predicted gains of an addition, best first. Each gain is above
-    /// `least` nats and at least `share` of the first one. Columns that are `tabu`, `[P]`, are excluded.
-    fn best_additions(&self, count: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<usize> {
+    /// `least` nats and at least `share` of the first one.
+    fn best_additions(&self, count: usize, least: f64, share: f64) -> Vec<usize> {
         let of = |action| match action {
-            (Action::Add { column, .. }, gain) if gain > least && !tabu[column] => Some((column, gain)),
+            (Action::Add { column, .. }, gain) if gain > least => Some((column, gain)),
             _ => None,
         };
         let mut best: Vec<(usize, f64)> = self.actions().into_iter().flatten().filter_map(of).collect();
@@ -590,7 +590,7 @@ mod tests {
             let noise = noises();
             let mut factor = empty(&quadratic, &noise[..outputs]);
             for _ in 0..12 {
-                let (action, _) = factor.best_action(0.0, &[false; ROWS + 1], true).unwrap();
+                let (action, _) = factor.best_action(0.0, &[], true).unwrap();
                 factor.apply(action);
             }
             let (before, _) = fresh(&factor);
