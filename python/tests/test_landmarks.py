@@ -1,7 +1,6 @@
 """Which candidates a fit has: given landmarks, more than there are rows, and the limit of time."""
 
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
