@@ -20,6 +20,7 @@ mod error;
 mod examples;
 mod libsvm;
 mod machine;
+mod normal_form;
 mod onnx;
 mod single;
 

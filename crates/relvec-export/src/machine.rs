@@ -83,7 +83,7 @@ pub(crate) struct JointSpread {
 }
 
 impl<'a> Machine<'a> {
-    /// Splits a model into its parts. `format` is for messages.
+    /// Splits a model in normal form into its parts. `format` is for messages.
     pub fn new(model: &'a Model, format: &'static str) -> Result<Machine<'a>> {
         if model.encoding.is_some() {
             return Err(Error::Encoding { format });
@@ -97,15 +97,8 @@ impl<'a> Machine<'a> {
         }
         let basis = match &model.expansion.basis {
             FittedBasis::External { .. } => return Err(Error::ExternalKernel { format }),
-            FittedBasis::Kernel { kernel: Kernel::Periodic(_) | Kernel::Sum(_), .. } => {
-                let found = "a model with a periodic kernel or a sum of kernels".to_string();
-                return Err(Error::Unsupported { format, found, instead: "predict with relvec, or fit with another kernel" });
-            }
             FittedBasis::Kernel { kernel, centres } => Basis::Kernel { kernel, centres },
-            FittedBasis::Sparse { .. } => {
-                let found = "a model that was fitted to sparse rows".to_string();
-                return Err(Error::Unsupported { format, found, instead: "fit to dense rows" });
-            }
+            FittedBasis::Sparse { .. } => unreachable!("a model in normal form has dense centres"),
             FittedBasis::Given {} => Basis::Columns(&model.relevance),
         };
         Ok(Machine { model, basis, task: Task::new(model, format)? })

@@ -7,12 +7,13 @@ mod self_test;
 mod spread;
 mod writer;
 
-use relvec_predict::Model;
+use relvec_predict::{Factor, Kernel, Model};
 
 use self::rounded::Rounded;
 use self::writer::{Writer, comment};
 use crate::error::{Error, Result, vectors};
-use crate::machine::{Machine, Spread, Task};
+use crate::machine::{Basis, Machine, Spread, Task};
+use crate::normal_form::normal_form;
 use crate::single;
 
 const FORMAT: &str = "C";
@@ -76,11 +77,12 @@ impl Default for COptions {
 /// remain in flash memory.
 ///
 /// # Errors
-/// The kernel is external, the variance is healed, or C does not allow the name. Or single precision would change
-/// predictions, or cannot represent a number of the model.
+/// The kernel is external, the variance is healed, sparse centres would have more than 10^8 numbers with their zeros, or
+/// C does not allow the name. Or single precision would change predictions, or cannot represent a number of the model.
 pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     check_name(&options.name)?;
-    let machine = Machine::new(model, FORMAT)?;
+    let written = normal_form(model, FORMAT)?;
+    let machine = Machine::new(&written, FORMAT)?;
     if options.precision != CPrecision::Double {
         single::check(
             &machine,
@@ -90,8 +92,8 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
         )?;
     }
     let (held, whole, changes) = match options.precision {
-        CPrecision::Int16 => whole_numbers(model, options.std)?,
-        _ => (model.clone(), None, String::new()),
+        CPrecision::Int16 => whole_numbers(&written, options.std)?,
+        _ => (written.clone().into_owned(), None, String::new()),
     };
     let is_single = options.precision != CPrecision::Double;
     let mut body = Writer::new(&options.name, is_single, whole);
@@ -101,7 +103,7 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
         return Err(Error::Range { format: FORMAT });
     }
     let mut w = Writer::new(&options.name, is_single, whole);
-    head(&mut w, &machine, options, body.table_bytes, &changes)?;
+    head(&mut w, model, &machine, options, body.table_bytes, &changes)?;
     w.out += &body.out;
     w.code(None, "#endif", &[]);
     Ok(w.out)
@@ -161,14 +163,17 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// Writes the description of the file, its memory and time, and the common definitions.
-fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usize, changes: &str) -> Result<()> {
-    let model = machine.model;
+fn head(w: &mut Writer, model: &Model, machine: &Machine, options: &COptions, table_bytes: usize, changes: &str) -> Result<()> {
     let features = match model.features.is_empty() {
         true => format!("{} numbers", model.n_features),
         false => model.features.join(", "),
     };
     let target = model.target.iter().chain(&model.targets).cloned().collect::<Vec<_>>().join(", ");
-    let kernel = model.kernel().map_or("columns of a given design matrix", |kernel| kernel.name());
+    let kernel = match model.kernel() {
+        Some(kernel @ Kernel::Sum(_)) => format!("{kernel:.4}"),
+        Some(kernel) => kernel.name().into(),
+        None => "columns of a given design matrix".into(),
+    };
     let cost = Cost::of(machine, options.std);
     let values = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),
@@ -240,7 +245,11 @@ impl Cost {
     fn of(machine: &Machine, std: bool) -> Cost {
         let model = machine.model;
         let (d, m, c) = (model.n_features, machine.len(), model.outputs());
-        let (numbers, products, calls) = (d + m + c, m * (d + c), m);
+        let (of_kernel, of_functions) = match &machine.basis {
+            Basis::Kernel { kernel, .. } => work(kernel, d),
+            Basis::Columns(_) => (d, 1),
+        };
+        let (numbers, products, calls) = (d + m + c, m * (of_kernel + c), m * of_functions);
         let spread = |own: &Spread| {
             let n = own.scale.len();
             let prior = if own.prior.is_some() { m * m / 2 } else { 0 };
@@ -268,5 +277,23 @@ impl Cost {
             _ => (c, 0, c),
         };
         Cost { numbers: numbers + more_numbers, products: products + more_products, calls: calls + more_calls }
+    }
+}
+
+/// Returns the multiply-adds and the calls of functions for a kernel of rows with this number of columns.
+fn work(kernel: &Kernel, columns: usize) -> (usize, usize) {
+    let of_factor = |own: &Factor| {
+        let columns = own.columns.as_ref().map_or(columns, Vec::len);
+        let (products, calls) = work(&own.kernel, columns);
+        let calls = if matches!(own.kernel, Kernel::Linear(_) | Kernel::Poly(_)) { 0 } else { calls };
+        (1 + products + 2 * own.units.len(), calls)
+    };
+    match kernel {
+        Kernel::Sum(sum) => {
+            let all = sum.terms.iter().flat_map(|term| &term.factors).map(of_factor);
+            all.fold((sum.terms.len(), 0), |sum, own| (sum.0 + own.0, sum.1 + own.1))
+        }
+        Kernel::Periodic(_) => (2 * columns, 2 * columns + 1),
+        _ => (columns, 1),
     }
 }

@@ -59,10 +59,14 @@ impl Writer {
         text
     }
 
+    /// Returns a number rounded to the precision.
+    pub fn rounded(&self, v: f64) -> f64 {
+        if self.single { f64::from(v as f32) } else { v }
+    }
+
     /// Returns a number with all digits of the precision. A number beyond its range sets `overflow`.
     pub fn number(&self, v: f64) -> String {
-        let v = if self.single { f64::from(v as f32) } else { v };
-        match v {
+        match self.rounded(v) {
             v if !v.is_finite() => {
                 self.overflow.set(true);
                 "INFINITY".into()

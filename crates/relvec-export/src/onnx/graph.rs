@@ -149,6 +149,15 @@ impl<'g> Value<'g> {
         self.one("Exp", vec![])
     }
 
+    pub fn sin(self) -> Value<'g> {
+        self.one("Sin", vec![])
+    }
+
+    /// Returns the remainder of the division by `period`, with the sign of the value.
+    pub fn remainder(self, period: f64) -> Value<'g> {
+        self.two("Mod", self.graph.scalar(period), vec![int("fmod", 1)])
+    }
+
     pub fn log(self) -> Value<'g> {
         self.one("Log", vec![])
     }

@@ -1,10 +1,13 @@
 //! Kernels (M19) between rows and centres, [N, M], and of each row with itself, [N, 1].
 
-use ndarray::{Array1, Array2, Axis, s};
-use relvec_predict::{Kernel, Poly, RationalQuadratic};
+use std::f64::consts::{FRAC_PI_2, TAU};
+
+use ndarray::{Array1, Array2, Axis, concatenate, s};
+use relvec_predict::{Factor, Kernel, Periodic, Poly, RationalQuadratic, Term};
 
 use super::graph::{Graph, Value};
 use crate::machine::gamma;
+use crate::normal_form::depends_on_differences;
 
 /// Largest error of a squared distance in the product form, about 8 roundings of the largest squared norm of a centre.
 /// It is far below the tolerance of the formats, 1e-12 in double and 1e-4 in single precision. With half of this value
@@ -21,7 +24,7 @@ const FARTHEST: f64 = 750.0;
 const TINY: f64 = 1e-30;
 
 /// Returns k(x_n, c_m), [N, M], for rows `x`, [N, D].
-pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centres: &Array2<f64>, single: bool) -> Value<'g> {
+pub(super) fn values<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centres: &Array2<f64>, single: bool) -> Value<'g> {
     let gamma = gamma(kernel, centres.ncols());
     let squares = || squared_distances(graph, x, &gamma, centres, single);
     let products = || x.matmul(graph.table(&(centres * &gamma).t()));
@@ -41,15 +44,50 @@ pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centre
         Kernel::Poly(poly) => power(products() + poly.coef0, poly),
         Kernel::Sigmoid(sigmoid) => (products() + sigmoid.coef0).tanh(),
         Kernel::LinearSpline(_) => linear_spline(graph, x, centres),
-        Kernel::Periodic(_) | Kernel::Sum(_) => unreachable!("no machine has this kernel"),
+        Kernel::Periodic(own) => {
+            let angles = centres.mapv(|c| TAU * ((c % own.period) / own.period));
+            let points = concatenate![Axis(1), angles.mapv(f64::cos), angles.mapv(f64::sin)];
+            let gamma = concatenate![Axis(0), gamma, gamma];
+            (-squared_distances(graph, circles(graph, x, own, single), &gamma, &points, single)).exp()
+        }
+        Kernel::Sum(sum) => {
+            let factor = |own: &Factor| values(graph, inputs(graph, x, own), &own.kernel, &own.inputs(centres.view()), single);
+            let term = |own: &Term| product(graph, own, own.factors.iter().map(factor));
+            sum.terms.iter().map(term).reduce(|sum, term| sum + term).expect("a sum has terms")
+        }
     }
 }
 
-/// Returns k(x_n, x_n), [N, 1], for rows `x`, [N, D]; `None` if it is always 1.
+/// Returns the amplitude of a term times its factors.
+fn product<'g>(graph: &'g Graph, term: &Term, factors: impl Iterator<Item = Value<'g>>) -> Value<'g> {
+    let amplitude = term.amplitude.expect("the kernel is resolved");
+    factors.reduce(|product, factor| product * factor).map_or_else(|| graph.scalar(amplitude), |product| product * amplitude)
+}
+
+/// Returns the scaled columns of rows `x`, [N, D], that a factor is computed from: [N, C].
+fn inputs<'g>(graph: &'g Graph, x: Value<'g>, factor: &Factor) -> Value<'g> {
+    let x = factor.columns.as_ref().map_or(x, |columns| x.take(columns, 1));
+    let (origins, scales): (Vec<f64>, Vec<f64>) = factor.units.iter().copied().unzip();
+    if factor.units.is_empty() { x } else { (x - graph.row(&origins)) / graph.row(&scales) }
+}
+
+/// Returns points on circles, [N, 2 D], for rows `x`, [N, D]: the cosines of the angles 2 pi x / period, then the sines.
+fn circles<'g>(graph: &'g Graph, x: Value<'g>, own: &Periodic, single: bool) -> Value<'g> {
+    let held = if single { f64::from(own.period as f32) } else { own.period };
+    let rest = x.remainder(held);
+    // A rounded period shifts the angle by its error times the number of periods in x.
+    let error = own.period / held - 1.0;
+    let rest = if error == 0.0 { rest } else { rest - (x - rest) * error };
+    let angles = rest * (TAU / own.period);
+    // Older versions of onnxruntime have Sin in double precision, but not Cos.
+    graph.concat(&[(angles + FRAC_PI_2).sin(), angles.sin()], 1)
+}
+
+/// Returns k(x_n, x_n), [N, 1] or one number, for rows `x`, [N, D]; `None` if it is always 1.
 pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, features: usize) -> Option<Value<'g>> {
     match kernel {
         Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => None,
-        Kernel::Periodic(_) | Kernel::Sum(_) => unreachable!("no machine has this kernel"),
+        Kernel::Periodic(_) => None,
         Kernel::Linear(_) => Some(x.square().sum_kept(1)),
         Kernel::Poly(poly) => {
             let squares = (x.square() * graph.table(&gamma(kernel, features))).sum_kept(1);
@@ -63,6 +101,15 @@ pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, feat
             .map(|d| x.take(&[d], 1))
             .map(|x| x * x * (x / 3.0 + 1.0) + 1.0)
             .reduce(|product, factor| product * factor),
+        Kernel::Sum(sum) => {
+            let columns = |own: &Factor| own.columns.as_ref().map_or(features, Vec::len);
+            let factor = |own: &Factor| diagonal(graph, inputs(graph, x, own), &own.kernel, columns(own));
+            let term = |own: &Term| {
+                let others = own.factors.iter().filter(|own| !depends_on_differences(&own.kernel));
+                product(graph, own, others.filter_map(factor))
+            };
+            sum.terms.iter().map(term).reduce(|sum, term| sum + term)
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use self::spread::Rows;
 use crate::error::{Error, Result};
 use crate::examples::{Examples, Expected};
 use crate::machine::{Machine, Task, Values};
+use crate::normal_form::normal_form;
 use crate::single;
 
 const FORMAT: &str = "ONNX";
@@ -89,11 +90,12 @@ impl Default for OnnxOptions {
 /// metadata contain features, classes, kernel, checksum, and ten rows with their predictions.
 ///
 /// # Errors
-/// The kernel is external, the variance is healed, single precision would change predictions, or the file would exceed
-/// 2 GB.
+/// The kernel is external, the variance is healed, sparse centres would have more than 10^8 numbers with their zeros,
+/// single precision would change predictions, or the file would exceed 2 GB.
 pub fn to_onnx(model: &Model, options: &OnnxOptions) -> Result<Vec<u8>> {
-    let machine = Machine::new(model, FORMAT)?;
-    let examples = Examples::new(model)?;
+    let written = normal_form(model, FORMAT)?;
+    let machine = Machine::new(&written, FORMAT)?;
+    let examples = Examples::new(&written)?;
     let precision = options.precision;
     let is_single = precision == OnnxPrecision::Float32;
     if is_single {

@@ -22,7 +22,7 @@ impl<'g> Rows<'g> {
             None => x,
         };
         let phi = (machine.len() > 0).then(|| match &machine.basis {
-            Basis::Kernel { kernel, centres } => kernel::kernel(graph, z, kernel, centres, single),
+            Basis::Kernel { kernel, centres } => kernel::values(graph, z, kernel, centres, single),
             Basis::Columns(columns) => z.take(columns, 1),
         });
         Rows { graph, z, phi }
