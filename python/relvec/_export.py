@@ -47,8 +47,8 @@ class Exports:
         Raises
         ------
         ValueError
-            For a kernel function or precomputed kernel, a healed variance, and for single precision that would
-            change predictions.
+            For a kernel function or precomputed kernel, a healed variance, centres of sparse rows with more than
+            10^8 numbers (zeros included), and for single precision that would change predictions.
 
         Examples
         --------
@@ -103,8 +103,9 @@ class Exports:
         Raises
         ------
         ValueError
-            For a kernel function or precomputed kernel, a healed variance, a name that C does not allow, and for
-            single precision that would change predictions.
+            For a kernel function or precomputed kernel, a healed variance, centres of sparse rows with more than
+            10^8 numbers (zeros included), a name that C does not allow, and for single precision that would change
+            predictions.
 
         Examples
         --------

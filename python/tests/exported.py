@@ -2,7 +2,7 @@
 
 import numpy as np
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
-from support import surface, two_classes
+from support import rvc, rvr, surface, two_classes
 
 S, T = surface(80)
 NEW = surface(50, seed=4)[0]
@@ -20,6 +20,39 @@ def several_classes(n=120, classes=4, seed=0):
 
 M, K = several_classes()
 M_NEW = several_classes(60, seed=1)[0]
+
+
+# Columns in any order and in units, factors, amplitudes; a kernel that is 1 for a row and itself; the kernel alone.
+SUMS = [
+    "rbf(gamma=0.6)[1] + 0.5*periodic(period=1.3, gamma=0.8)[0]*matern52(gamma=0.3)"
+    " + 0.2*linear(units=[[1.0, 0.7], [0.5, 2.0]]) + poly(degree=2, coef0=0.5, gamma=0.4)[1,0]",
+    "rbf(gamma=0.6)[1] + 0.5*periodic(period=1.3, gamma=[0.8, 0.2])*laplacian(gamma=0.4)[0]",
+    "periodic(period=1.3, gamma=0.7)",
+]
+
+
+def with_kernel(kernel):
+    """Models of all kinds with a kernel, rows, and the factor of the limits of standard deviations."""
+    both = np.column_stack([T, 100.0 * np.cos(S[:, 0])])
+    counts = np.random.default_rng(0).poisson(np.exp(T - 0.5))
+    for prior, of_std in [("ard", 1.0), ("process", 10.0)]:
+        own = {"kernel": kernel, "weight_prior": prior, "variance": "posterior"}
+        yield RVR(**own).fit(S, T), NEW, of_std
+        yield RVR(**own).fit(S, both), NEW, of_std
+    yield rvr(kernel=kernel, likelihood="student_t", noise_degrees=4.0).fit(S, T), NEW, 1.0
+    yield rvr(kernel=kernel, likelihood="poisson").fit(S, counts), NEW, 1.0
+    yield rvc(kernel=kernel).fit(C, Y), CLASS_ROWS, 1.0
+    yield RVC(kernel=kernel).fit(M, K), M_NEW, 1.0
+    yield rvc(kernel=kernel, multi_class="one_vs_rest").fit(M, K), M_NEW, 1.0
+
+
+def forecast():
+    """A model of monthly values over 40 years, whose four digits take most of single precision, and later rows."""
+    year = 1980.0 + np.arange(480)[:, np.newaxis] / 12.0
+    noise = 0.4 * np.random.default_rng(1).standard_normal(480)
+    sales = 0.2 * (year[:, 0] - 1980.0) + 3.0 * np.sin(2.0 * np.pi * year[:, 0] / 0.99987654321) + noise
+    kernel = "rbf(gamma=0.02) + 2*periodic(period=0.99987654321, gamma=0.6)*rbf(gamma=0.001) + linear"
+    return RVR(kernel, weight_prior="ard", variance="posterior").fit(year, sales), year[::5] + 5.03
 
 
 def expected(model, rows):

@@ -9,7 +9,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import relvec
-from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits, off, several_classes
+from exported import (
+    CLASS_ROWS,
+    M_NEW,
+    NEW,
+    SUMS,
+    C,
+    K,
+    M,
+    S,
+    T,
+    Y,
+    expected,
+    forecast,
+    limits,
+    off,
+    several_classes,
+    with_kernel,
+)
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
 from support import PARAMETERS, PINNED, papers, rvc, rvr
@@ -119,6 +136,21 @@ def test_every_kernel(kernel, tmp_path):
     if kernel != "sigmoid":
         model = RVR(kernel=kernel, gamma=[0.8, 0.3], weight_prior="process", **PARAMETERS).fit(S, T)
         check(model, NEW, tmp_path, limits(kernel)[::2], of_std=10.0)
+
+
+@pytest.mark.parametrize("kernel", SUMS)
+def test_sums_of_kernels(kernel, tmp_path):
+    for model, rows, of_std in with_kernel(kernel):
+        check(model, rows, tmp_path, of_std=of_std)
+
+
+def test_sums_keep_the_digits_of_years(tmp_path):
+    model, rows = forecast()
+    check(model, rows, tmp_path)
+    assert model.to_c().count("fmodf(") == 1
+    # The kernel of each centre: three exponentials, and the remainder and the sine of one column.
+    calls = int(re.search(r"and (\d+) calls", model.to_c(std=False))[1])
+    assert calls == 5 * len(model._model.relevance) + 1
 
 
 def test_defaults(tmp_path):

@@ -97,5 +97,3 @@ def test_where_sums_are_refused():
     X, y = season()
     with pytest.raises(ValueError, match="must be a str among"):
         SVC(kernel=SUM).fit(X, y > 2.0)
-    with pytest.raises(ValueError, match="a periodic kernel or a sum of kernels"):
-        RVR(SUM).fit(X, y).to_c()

@@ -10,9 +10,27 @@ import onnxruntime
 import pandas as pd
 import pytest
 import relvec
-from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits, off, several_classes
+from exported import (
+    CLASS_ROWS,
+    M_NEW,
+    NEW,
+    SUMS,
+    C,
+    K,
+    M,
+    S,
+    T,
+    Y,
+    expected,
+    forecast,
+    limits,
+    off,
+    several_classes,
+    with_kernel,
+)
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
+from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from support import PARAMETERS, PINNED, ROOT, papers, rvc, rvr
 
@@ -63,6 +81,28 @@ def test_process_prior(kernel):
     """The variance is a difference: rounding counts by the amplitude over the noise variance, here 100 to 1,000."""
     model = RVR(kernel=kernel, gamma=0.6, weight_prior="process", **PARAMETERS).fit(S, T)
     check(model, NEW, limits(kernel), of_std=10.0)
+
+
+@pytest.mark.parametrize("kernel", SUMS)
+def test_sums_of_kernels(kernel):
+    for model, rows, of_std in with_kernel(kernel):
+        check(model, rows, of_std=of_std)
+
+
+def test_sums_keep_the_digits_of_years():
+    check(*forecast())
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
+def test_sparse_rows(kernel):
+    X = np.where(np.random.default_rng(0).random((60, 90)) < 0.1, 1.0, 0.0)
+    check(SVR(kernel=kernel).fit(sparse.csr_matrix(X), X.sum(axis=1)), X)
+
+
+def test_too_many_numbers_of_sparse_rows():
+    X = sparse.random(120, 1_000_000, 1e-5, format="csr", random_state=0)
+    with pytest.raises(ValueError, match=r"120 support vectors of 1000000 features, as sparse .* at most 100,000,000"):
+        SVR(epsilon=0.0).fit(X, np.arange(120.0)).to_onnx()
 
 
 def test_defaults():

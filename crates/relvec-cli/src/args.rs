@@ -708,7 +708,8 @@ pub(crate) struct InspectArgs {
 /// in any ONNX runtime. A C file (.h) is one header without dependencies. A LIBSVM file (.libsvm) is the model file of
 /// a support vector machine. Predictions of values are mean and standard deviation, those of classes label and
 /// probabilities. The exported model does not check rows: for a feature that is not finite the prediction has no
-/// meaning. A model with a healed variance or an external kernel cannot be exported.
+/// meaning. A model with a healed variance or an external kernel cannot be exported. In ONNX and C, centres that are
+/// sparse rows are written with their zeros, at most 10^8 numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec export houses.json -o houses.onnx
