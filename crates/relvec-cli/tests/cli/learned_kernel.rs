@@ -161,7 +161,7 @@ fn sums_of_kernels_on_features_are_learned_and_predicted() {
     folder.fails(1, "fit d.csv --target y --kernel rbf[2]+linear -o m.json", &["columns = 2", "columns from 0 to 1"]);
     folder.fails(2, "fit d.csv --target y --kernel rbf+gauss -o m.json", &["rbf+gauss", "`gauss`", "periodic"]);
     folder.ok("fit d.csv --target y --machine svm --kernel rbf+linear -o s.json");
-    for export in ["m.json -o m.h", "m.json -o m.onnx", "s.json -o s.h --precision int16"] {
+    for export in ["m.json -o m.h --precision double", "m.json -o m.onnx", "s.json -o s.h --precision double"] {
         folder.ok(&format!("export {export}"));
     }
     folder.fails(1, "export s.json -o s.libsvm", &["the kernel sum cannot be written", "linear, poly, rbf or sigmoid"]);
