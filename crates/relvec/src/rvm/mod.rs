@@ -11,8 +11,6 @@ mod learned;
 mod settings {
     pub(crate) mod check;
     pub(crate) mod dictionary;
-    pub(crate) mod inference;
-    pub(crate) mod policy;
     pub(crate) mod presets;
     pub(crate) mod rules;
     pub(crate) mod rvm;
@@ -50,7 +48,6 @@ mod evidence {
     pub(crate) mod active_posterior;
     pub(crate) mod column_gain;
     pub(crate) mod empty;
-    pub(crate) mod evaluation;
     pub(crate) mod function_values;
     pub(crate) mod gradient;
     pub(crate) mod laplace;
@@ -118,20 +115,16 @@ mod compose {
     pub(crate) mod student_t;
 }
 
-pub use self::evidence::evaluation::{ActionKind, ColumnAction, Evaluation};
+pub use self::evaluate::{ActionKind, ColumnAction, Evaluation};
 pub use self::fit_rows::RowPlan;
 pub use self::learn::query::{Answer, Query, RowSource, SampledRows, Survey};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
-pub use self::settings::inference::Inference;
-pub use self::settings::policy::Policy;
 pub use self::settings::rules::CentreRule;
 pub use self::settings::rules::WeightPrior;
 pub use self::settings::rvm::Rvm;
 pub use self::settings::scheme::Hyperparameters;
 pub use self::settings::scheme::{Hyperpriors, Start};
-pub use self::settings::schemes::Sequential;
-pub use self::settings::schemes::Variational;
-pub use self::settings::schemes::{Em, MacKay};
-pub use self::settings::search::Search;
+pub use self::settings::schemes::{Em, Inference, MacKay, Sequential, Variational};
+pub use self::settings::search::{Policy, Search};
 pub use self::settings::sparsity::{Sparsity, SparsityRule};

@@ -17,8 +17,8 @@ use crate::rvm::evidence::function_values::fitted;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::schemes::Inference;
 
 /// Pivot of the factor, as a share of the norm of its row, below which the column is almost spanned by the columns
 /// before it. The final posterior is then computed by QR, which does not square the condition number.

@@ -5,7 +5,7 @@ use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::settings::policy::Policy;
+use crate::rvm::settings::search::Policy;
 
 /// Adds up to `most` columns, each of which gains more than `least` nats in the quadratic form at the mode of `now`.
 ///

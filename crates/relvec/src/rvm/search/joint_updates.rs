@@ -8,8 +8,8 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::precision_updates::{MAX_HALVINGS, PrecisionUpdate, UpdateRule, without};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::delete::delete;
-use crate::rvm::settings::policy::Policy;
 use crate::rvm::settings::scheme::Hyperpriors;
+use crate::rvm::settings::search::Policy;
 
 /// Rise of the Laplace evidence in nats below which updates with a frozen Hessian are undone. Smaller rises are not
 /// worth another search for the mode.

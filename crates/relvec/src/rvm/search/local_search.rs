@@ -31,8 +31,8 @@ use crate::rvm::search::grow::grow;
 use crate::rvm::search::initial_model;
 use crate::rvm::search::joint_updates::JointUpdates;
 use crate::rvm::search::sequential::{REJECTED, UNFINISHED};
-use crate::rvm::settings::policy::Policy;
 use crate::rvm::settings::scheme::{SchemeSettings, Start};
+use crate::rvm::settings::search::Policy;
 use crate::rvm::settings::search::Search;
 
 /// Rise of the log evidence for which a larger model is kept, as a share of the least gain of an action. Smaller rises

@@ -17,9 +17,9 @@ use crate::rvm::search::sequential::SequentialRun;
 use crate::rvm::search::time_budget;
 use crate::rvm::search::variational::MeanField;
 use crate::rvm::search::working_sets::WorkingSets;
-use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Start};
+use crate::rvm::settings::schemes::Inference;
 use crate::sums::Sums;
 
 /// Relative fall of the log evidence from one working set to the next that counts as rounding.

@@ -13,9 +13,9 @@ use crate::rvm::gram::scaled_problem::{ScaledProblem, keeps_sums};
 use crate::rvm::search::driver::{Fit, FitDriver};
 use crate::rvm::search::working_sets::WorkingSets;
 use crate::rvm::settings::dictionary::Landmarks;
-use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Start;
+use crate::rvm::settings::schemes::Inference;
 
 /// Largest number of multiplications in the trial sums from which the time of the sums over all rows is estimated.
 const PROBE: usize = 4_000_000_000;

@@ -1,10 +1,10 @@
 //! Checks of the parameters: ranges, and combinations that are not possible.
 
 use super::dictionary::{Dictionary, Landmarks};
-use super::inference::Inference;
 use super::rules::{CentreRule, WeightPrior};
 use super::rvm::Rvm;
 use super::scheme::Hyperpriors;
+use super::schemes::Inference;
 use super::schemes::Variational;
 use super::search::Search;
 use crate::design::Basis;

@@ -2,9 +2,9 @@
 
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::model::Variance;
-use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::schemes::Inference;
 use crate::rvm::settings::search::Search;
 
 impl Rvm {

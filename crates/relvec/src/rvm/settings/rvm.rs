@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::dictionary::{Dictionary, DictionaryRule, Landmarks};
-use super::inference::Inference;
 use super::rules::{CentreRule, WeightPrior};
 use super::scheme::Hyperpriors;
+use super::schemes::Inference;
 use super::search::Search;
 use super::sparsity::{Sparsity, SparsityRule};
 use crate::design::Basis;

@@ -1,10 +1,28 @@
-//! Parameters of the schemes `em`, (M4), and `mackay`, (M5), which re-estimate all precisions at once, and of
-//! `sequential` and `variational`.
+//! The inference schemes, and the parameters of all but `search`: `em`, (M4), and `mackay`, (M5), which re-estimate all
+//! precisions at once, `sequential` and `variational`.
 
 use serde::{Deserialize, Serialize};
 
 use super::scheme::{Hyperpriors, SchemeSettings, Start};
+use super::search::Search;
 use crate::error::{Result, require};
+use crate::registry::registry;
+
+registry! {
+    /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.
+    pub enum Inference: SchemeSettings, "inference scheme" {
+        /// Backward pruning from all basis functions, then local search; the default.
+        Search = "search",
+        /// Changes of one basis function at a time (Tipping & Faul 2003).
+        Sequential = "sequential",
+        /// MacKay's fixed point (Tipping 1999).
+        MacKay = "mackay",
+        /// Expectation maximisation.
+        Em = "em",
+        /// Variational inference (Bishop & Tipping 2000).
+        Variational = "variational",
+    }
+}
 
 /// Expectation maximisation: alpha_i = 1 / (mu_i^2 + Sigma_ii). It never lowers the evidence, and it is slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

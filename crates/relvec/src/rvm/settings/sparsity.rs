@@ -27,7 +27,7 @@ pub enum Sparsity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SparsityRule {
-    /// 1 for the scheme `search` without hyperpriors and with precisions that the classes share, else 0.
+    /// 1 for the scheme `search` without hyperpriors, else 0.
     Auto,
     /// The value with the best predictions of held-out rows, by cross-validation, see [`Rvm::cv`](crate::Rvm::cv).
     Cv,
