@@ -9,9 +9,8 @@ use crate::rvm::settings::search::Policy;
 
 /// Adds up to `most` columns, each of which gains more than `least` nats in the quadratic form at the mode of `now`.
 ///
-/// If no addition gains so much, it takes the best deletion instead, or the best re-estimation if the Hessian is
-/// constant. If it depends on the weights, another search for the mode costs more than a re-estimation gains. Returns
-/// the model and the actions taken, or `None` if no action gains more than `least`.
+/// If no addition gains so much, it takes the best re-estimation or deletion instead. Returns the model and the actions
+/// taken, or `None` if no action gains more than `least`.
 ///
 /// # Errors
 /// Returns the errors of [`EvidenceSolver::quadratic`] and [`EvidenceSolver::solve`].
@@ -25,7 +24,7 @@ pub(super) fn grow(
     let mut factor = ActiveFactor::new(solver.quadratic(now)?, now, noise, solver.prior);
     let mut taken: Vec<Action> = factor.add_best(most, least, policy.share).into_iter().map(|(action, _)| action).collect();
     if taken.is_empty() {
-        let Some((action, _)) = factor.best_action(least, &[], !solver.hessian_varies()) else { return Ok(None) };
+        let Some((action, _)) = factor.best_action(least, &[], true) else { return Ok(None) };
         factor.apply(action);
         taken.push(action);
     }

@@ -83,8 +83,8 @@ pub(crate) struct LocalSearch {
     restarts: usize,
     /// Largest number of columns that the next iteration adds.
     batch: usize,
-    /// True if the last action was a single one and was undone.
-    rejected: bool,
+    /// Column of the last action, if it was a single one and was undone.
+    rejected: Option<usize>,
     /// True if a larger model does not fit into the memory limit.
     full: bool,
     /// True if the precisions have been updated to the last digits.
@@ -146,7 +146,7 @@ impl LocalSearch {
             tried_fixed_point: false,
             restarts,
             batch: settings.policy.batch,
-            rejected: false,
+            rejected: None,
             full: false,
             polished: false,
             actions: Actions::default(),
@@ -185,9 +185,12 @@ impl LocalSearch {
         }
         // After several additions that were undone, the next iteration takes one action. It is the last one.
         self.actions.undone += 1;
-        self.rejected = taken.len() == 1;
+        self.rejected = match taken[..] {
+            [action] => Some(action.column()),
+            _ => None,
+        };
         self.batch = 1;
-        Ok(!self.rejected)
+        Ok(self.rejected.is_none())
     }
 
     /// Grows and refits the model without a penalty per kernel. Returns false if no action gains enough.
@@ -202,7 +205,7 @@ impl LocalSearch {
     /// Allows the next iteration a whole batch of additions.
     fn allow_batches(&mut self) {
         self.batch = self.settings.policy.batch;
-        self.rejected = false;
+        self.rejected = None;
     }
 
     fn updates(&mut self) -> JointUpdates<'_> {
@@ -422,13 +425,13 @@ impl<'p> FitRun<'p> for LocalSearch {
             // If the rows cannot be read, the next pass over them returns the error.
             let form = solver.quadratic(best).ok()?;
             let factor = ActiveFactor::new(form, best, &solver.problem.training.noise, solver.prior);
-            Some(factor.best_action(0.0, &[], true).map_or(0.0, |(_, gain)| gain))
+            Some(factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain))
         };
         let largest_gain = if late { None } else { largest_gain() };
         let largest_gradient = best.largest_gradient();
         let reason = match self.stage {
             Stage::Done if self.full => "the memory limit leaves the model no room to grow",
-            Stage::Done if self.rejected => REJECTED,
+            Stage::Done if self.rejected.is_some() => REJECTED,
             Stage::Done => "no action gains more than the tolerance",
             _ => UNFINISHED,
         };

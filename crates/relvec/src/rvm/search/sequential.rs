@@ -23,7 +23,9 @@ pub(crate) struct SequentialRun<'p> {
     now: ActivePosterior,
     factor: Option<ActiveFactor<'p>>,
     actions: Actions,
-    reason: &'static str,
+    /// Column of the last action, if it was undone.
+    rejected: Option<usize>,
+    done: bool,
 }
 
 impl<'p> SequentialRun<'p> {
@@ -47,7 +49,16 @@ impl<'p> SequentialRun<'p> {
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
         let now = solver.solve(&active, &a, &noise, NoiseChoice::Best, None)?;
         let (tolerance, bias_only) = (settings.tolerance, problem.training.bias_only);
-        Ok(SequentialRun { tolerance, bias_only, noise, now, factor: None, actions: Actions::default(), reason: UNFINISHED })
+        Ok(SequentialRun {
+            tolerance,
+            bias_only,
+            noise,
+            now,
+            factor: None,
+            actions: Actions::default(),
+            rejected: None,
+            done: false,
+        })
     }
 }
 
@@ -59,7 +70,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
         };
         let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &[], true) };
         let Some((action, _)) = best else {
-            self.reason = "no action gains more than the tolerance";
+            self.done = true;
             return Ok(Some(Status::Converged));
         };
         factor.apply(action);
@@ -75,7 +86,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
             }
             Ok(_) | Err(Error::Singular { .. }) => {
                 self.actions.undone += 1;
-                self.reason = REJECTED;
+                (self.rejected, self.done) = (Some(action.column()), true);
                 return Ok(Some(Status::Converged));
             }
             Err(error) => return Err(error),
@@ -94,12 +105,17 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let largest_gain = || {
             let factor = ActiveFactor::new(solver.quadratic(&self.now).ok()?, &self.now, &self.noise, solver.prior);
-            Some(factor.best_action(0.0, &[], true).map_or(0.0, |(_, gain)| gain))
+            Some(factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain))
+        };
+        let reason = match self.rejected {
+            Some(_) => REJECTED,
+            None if self.done => "no action gains more than the tolerance",
+            None => UNFINISHED,
         };
         Certificate {
             largest_gain: if late { None } else { largest_gain() },
             largest_gradient: self.now.largest_gradient(),
-            reason: self.reason.into(),
+            reason: reason.into(),
         }
     }
 
