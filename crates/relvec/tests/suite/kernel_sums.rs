@@ -203,6 +203,96 @@ fn a_season_with_a_trend_is_continued_with_reliable_intervals() {
     assert!((0.90..=0.98).contains(&(inside as f64 / count as f64)), "{inside} of {count}");
 }
 
+fn features(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+fn parse_named(text: &str, features: &[String]) -> Kernel {
+    Kernel::parse_named(text, &Gamma::default(), features).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn names_in_brackets_are_positions_of_features() {
+    let names =
+        ["age", "age is missing", "colour=a", "colour=b=c", "net income", "2", "size (cm)", "x[1]", "a,b", "5\" + \\", "a"];
+    let features = features(&names);
+    for (text, expected) in [
+        ("rbf[net income,a]", "rbf[4,10]"),
+        ("rbf[ \"net income\" , a ]*linear", "rbf[4,10]*linear"),
+        ("rbf[age] + linear[colour]", "rbf[0,1] + linear[2,3]"),
+        ("rbf[colour=b=c, age is missing]", "rbf[3,1]"),
+        ("rbf[2, \"2\"]", "rbf[2,5]"),
+        ("rbf(gamma=[0.5, 1.0])[size (cm), x[1]]", "rbf(gamma=[0.5, 1.0])[6,7]"),
+        ("rbf[\"a,b\"] + rbf[\"5\\\" + \\\\\"]", "rbf[8] + rbf[9]"),
+    ] {
+        assert_eq!(parse_named(text, &features), parse(expected), "{text}");
+    }
+    assert_eq!(Kernel::names("rbf[2,\"2\",age] + linear[age, \"a,b\"]").unwrap(), ["2", "age", "a,b"]);
+}
+
+/// Every list of one or two columns is read again from its text, in full and rounded.
+#[test]
+fn kernels_with_names_are_read_again() {
+    let names = ["age", "age is missing", "colour=a", "colour=b", "colour=c", "net income", "2", "a,b]", "x=1", "x", "5\" + *\\"];
+    let features = features(&names);
+    for first in 0..names.len() {
+        for second in (0..names.len()).filter(|second| *second != first) {
+            let kernel = parse(&format!("0.5*rbf(gamma=0.25)[{first}] + linear[{first},{second}]"));
+            for digits in [None, Some(4)] {
+                let text = kernel.to_text(digits, &features);
+                assert_eq!(parse_named(&text, &features), kernel, "{text}");
+            }
+        }
+    }
+    let text = |text: &str| parse(text).to_text(None, &features);
+    assert_eq!(text("linear[0,1,2,3,4]"), "linear[age,colour]");
+    // Without its indicator, the column `age` has no name.
+    assert_eq!(text("linear[0,5,6,9]"), "linear[0,\"net income\",\"2\",x]");
+    assert_eq!(text("linear[11,0]"), "linear[11,0]");
+}
+
+/// The name of a column of a table stands for its features in the model.
+#[test]
+fn names_of_columns_stand_for_their_encoding() {
+    let column = |name: &str, categories: &[&str], indicator: bool| EncodedColumn {
+        name: name.into(),
+        categories: features(categories),
+        indicator,
+        means: vec![],
+    };
+    let columns = vec![
+        column("age", &[], true),
+        column("smoker", &["no", "yes"], true),
+        column("colour", &["a", "b=c", "d"], true),
+        column("age group", &["x", "y", "z"], false),
+    ];
+    let all = Encoding { columns: columns.clone(), missing: Some(Missing::Indicator) }.features();
+    let mut start = 0;
+    for own in &columns {
+        let expected: Vec<String> = (start..start + own.width()).map(|d| d.to_string()).collect();
+        assert_eq!(parse_named(&format!("rbf[{}]", own.name), &all), parse(&format!("rbf[{}]", expected.join(","))));
+        start += own.width();
+    }
+}
+
+#[test]
+fn unknown_names_list_the_nearest_features() {
+    let features = features(&["height", "weight", "age", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "income", "c9"]);
+    let error = |text: &str| Kernel::parse_named(text, &Gamma::default(), &features).unwrap_err().to_string();
+    let unknown = error("rbf[Incom] + linear");
+    assert!(unknown.contains("with `Incom`: expected a feature, of which the nearest are income, "), "{unknown}");
+    assert!(unknown.ends_with("... (12 in all)"), "{unknown}");
+    assert!(error("rbf[age,age]").contains("with `age`: expected each column once"));
+    assert!(Kernel::names("rbf[age,age]").is_err());
+}
+
+#[test]
+fn long_lists_are_left_out_of_rounded_texts() {
+    let kernel = parse("rbf(gamma=[1.0, 2.0, 3.0, 4.0, 5.0]) + linear(units=[[0, 1], [0, 1], [0, 1], [0, 1], [0, 1]])");
+    assert_eq!(format!("{kernel:.4}"), "rbf(gamma=\"evidence-ard\") + linear");
+    assert_eq!(parse(&kernel.to_string()), kernel);
+}
+
 #[test]
 fn kernel_texts_with_errors_are_rejected_by_name() {
     let text = |text: &str| Kernel::parse(text, &Gamma::default()).map(|kernel| kernel.to_string());
@@ -210,7 +300,9 @@ fn kernel_texts_with_errors_are_rejected_by_name() {
     for (given, expected) in [
         ("rbf + gauss", "with `gauss`: expected a number or one of rbf,"),
         ("rbf + ", "expected a number or one of"),
-        ("rbf[height]", "with `height`: expected the number of a column, from 0"),
+        ("rbf[height]", "with `height`: expected the number of a column, from 0, because the features have no names"),
+        ("rbf[\"height]", "expected name(parameter=value, ...)"),
+        ("rbf[\"a\"b]", "with `\"a\"b`: expected a name between two quotation marks"),
         ("rbf(gamma)", "with `gamma`: expected a parameter and its value"),
         ("rbf(gama=1)", "unknown field `gama`"),
         ("rbf[0][1]", "with `[1]`: expected name(parameter=value, ...)"),
@@ -218,7 +310,7 @@ fn kernel_texts_with_errors_are_rejected_by_name() {
         ("2 + rbf", "at least one"),
         ("rbf + sum", "with `sum`"),
         ("rbf + sigmoid", "sigmoid: expected no sum, and a covariance at all rows"),
-        ("rbf[0,0] + linear", "[0, 0]: expected at least one column, each one once"),
+        ("rbf[0,0] + linear", "with `0`: expected each column once in a kernel"),
         ("-1*rbf + linear", "terms[0].amplitude = -1: expected a positive, finite number"),
         ("periodic(period=0)", "kernel.periodic.period = 0: expected a positive, finite number"),
     ] {
