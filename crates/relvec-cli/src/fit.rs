@@ -220,7 +220,8 @@ fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>>
 fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fitted> {
     let prepared = Prepared::new(args, settings.task(), rows, Rvm::default().memory_allowed())?;
     let task = prepared.learned.task();
-    let Some(svm) = settings.machine(task) else {
+    let named = settings::resolve_svm(args, Some(&prepared.features))?;
+    let Some(svm) = named.machine(task) else {
         // A setting excluded this task before the target was read.
         return Err(usage(format!("--task {}: a setting or --formulation belongs to the other task", task.name())));
     };
@@ -290,6 +291,7 @@ fn in_blocks(
         path: &args.data,
         roles,
         rvm: &settings.rvm,
+        named: &|features| Ok(settings::resolve_rvm(args, Some(features))?.rvm),
         task: settings.task,
         standardize: args.standardizes(),
         centres,
@@ -326,8 +328,8 @@ fn in_memory(
     centres: Option<Array2<f64>>,
     base: Option<&Model>,
 ) -> Result<(Model, Report, Seen)> {
-    let mut rvm = settings.rvm.clone();
-    let mut prepared = Prepared::new(args, settings.task, rows, rvm.memory_allowed())?;
+    let mut prepared = Prepared::new(args, settings.task, rows, settings.rvm.memory_allowed())?;
+    let mut rvm = settings::resolve_rvm(args, Some(&prepared.features))?.rvm;
     if settings.task.is_none() {
         rvm.likelihood = settings::likelihood(prepared.learned.task());
     }

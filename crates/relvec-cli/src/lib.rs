@@ -64,6 +64,7 @@ use args::{Args, Command};
 
 #[doc(hidden)]
 pub use report::{Context, Evaluation, Truth, report_html};
+pub use summary::{Widths, widths};
 
 /// Runs the command line `args`, with the program's name first, and returns the exit code: 0 for success, 1 for an
 /// error such as bad data or a bad model, 2 for wrong arguments.

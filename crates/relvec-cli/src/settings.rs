@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use relvec::{
     Bernoulli, CentreRule, Dictionary, DictionaryRule, Encoding, Formulation, Gamma, Gaussian, Inference, Kernel, Landmarks,
     Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
@@ -74,7 +74,8 @@ pub(crate) fn check_landmarks(encoding: Option<&Encoding>) -> Result<()> {
     }
 }
 
-/// Returns the parameters that the arguments describe, with the task if they decide it.
+/// Returns the parameters that the arguments describe, with the task if they decide it. Names of features in kernels
+/// stand for no columns yet.
 ///
 /// Without `--task`, the likelihood is Gaussian until the target is read, unless a setting names another likelihood.
 ///
@@ -82,12 +83,17 @@ pub(crate) fn check_landmarks(encoding: Option<&Encoding>) -> Result<()> {
 /// Unknown names, or values of the wrong kind or out of range. The exit code is 2.
 pub(crate) fn resolve(args: &FitArgs) -> Result<Machine> {
     match args.machine {
-        MachineKind::Rvm => resolve_rvm(args).map(|settings| Machine::Rvm(Box::new(settings))),
-        MachineKind::Svm => resolve_svm(args).map(|settings| Machine::Svm(Box::new(settings))),
+        MachineKind::Rvm => resolve_rvm(args, None).map(|settings| Machine::Rvm(Box::new(settings))),
+        MachineKind::Svm => resolve_svm(args, None).map(|settings| Machine::Svm(Box::new(settings))),
     }
 }
 
-fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
+/// Returns the parameters of a relevance vector machine. `features`: the names of the features, `[D]`, once the table has
+/// been read.
+///
+/// # Errors
+/// Errors as those of [`resolve`], and a kernel that contains an unknown name.
+pub(crate) fn resolve_rvm(args: &FitArgs, features: Option<&[String]>) -> Result<Settings> {
     for (flag, given) in [("--formulation", args.formulation.is_some()), ("--probability", args.probability)] {
         if given {
             return Err(usage(format!("{flag} is for --machine svm")));
@@ -102,7 +108,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         (Err(e), None) => return Err(usage(format!("--landmarks {}: {e}; and there is no such file", args.landmarks))),
     };
     let start = args.preset.map_or_else(Rvm::default, Preset::rvm);
-    let (kernel, kernels) = kernels(args, &start.kernel)?;
+    let (kernel, kernels) = kernels(args, &start.kernel, features)?;
     let weight_prior = args.weight_prior.as_deref().map(WeightPrior::from_name).transpose().map_err(|e| usage(e.to_string()))?;
     let variance = match args.variance.as_deref() {
         None => start.variance,
@@ -143,7 +149,12 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
     Ok(Settings { rvm, task, centres })
 }
 
-fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
+/// Returns the parameters of a support vector machine. `features`: the names of the features, `[D]`, once the table has
+/// been read.
+///
+/// # Errors
+/// Errors as those of [`resolve`], and a kernel that contains an unknown name.
+pub(crate) fn resolve_svm(args: &FitArgs, features: Option<&[String]>) -> Result<SvmSettings> {
     let elsewhere = [
         ("--likelihood", args.likelihood.is_some()),
         ("--noise-variance", args.noise_variance.is_some()),
@@ -172,7 +183,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         )));
     }
     let start = Svm::default();
-    let (kernel, kernels) = kernels(args, &start.kernel)?;
+    let (kernel, kernels) = kernels(args, &start.kernel, features)?;
     if !kernels.is_empty() {
         let names = args.kernel.join(",");
         return Err(usage(format!("--kernel {names}: a support vector machine has no evidence to choose a kernel by; name one")));
@@ -214,7 +225,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
 }
 
 /// Returns the kernel, or several to choose among. Their gamma is that of `start` unless it is given.
-fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
+fn kernels(args: &FitArgs, start: &Kernel, features: Option<&[String]>) -> Result<(Kernel, Vec<Kernel>)> {
     let given = args.gamma.as_deref().map(gamma).transpose()?;
     let gamma = given.as_ref().or(start.gamma()).cloned().unwrap_or_default();
     let names: Vec<&str> = args.kernels().collect();
@@ -226,11 +237,7 @@ fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
                 names.join(",")
             )));
         }
-        names => names
-            .iter()
-            .map(|name| Kernel::parse(name, &gamma))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|e| usage(as_typed(args, e.to_string())))?,
+        texts => texts.iter().map(|text| kernel(args, text, &gamma, features)).collect::<Result<Vec<_>>>()?,
     };
     if given.is_some() && all.iter().all(|kernel| kernel.gamma().is_none() && kernel.as_sum().is_none()) {
         let (names, gamma) = (args.kernel.join(","), args.gamma.as_deref().unwrap_or_default());
@@ -245,6 +252,27 @@ fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
         [one] => (one.clone(), vec![]),
         _ => (all[0].clone(), all),
     })
+}
+
+/// Reads a kernel. Before the table has been read, every name is the name of a feature.
+fn kernel(args: &FitArgs, text: &str, gamma: &Gamma, features: Option<&[String]>) -> Result<Kernel> {
+    let wrong = |e: relvec::Error| usage(as_typed(args, e.to_string()));
+    let names = Kernel::names(text).map_err(wrong)?;
+    let Some(features) = features else { return Kernel::parse_named(text, gamma, &names).map_err(wrong) };
+    let kernel = Kernel::parse_named(text, gamma, features).with_context(|| format!("`{}`", args.data.display()))?;
+    // In tables of numbered columns, the number of a column can be the name of another one.
+    let other = |column: &usize| features.iter().position(|name| *name == column.to_string()).is_some_and(|d| d != *column);
+    if let Kernel::Sum(sum) = &kernel
+        && !names.iter().any(|name| name.parse::<usize>().is_ok())
+        && let Some(column) =
+            sum.terms.iter().flat_map(|term| &term.factors).flat_map(|own| own.columns.iter().flatten()).find(|c| other(c))
+    {
+        let name = &features[*column];
+        say!(
+            "note: --kernel {text}: [{column}] is the feature at position {column}, `{name}`; [\"{column}\"] is the feature of that name"
+        );
+    }
+    Ok(kernel)
 }
 
 /// Returns a message about a setting with the option that set it.

@@ -7,7 +7,7 @@ use super::page::Context;
 use super::plot::{Mark, Plot, bars, number, thinned};
 use crate::contents;
 use crate::layout::Lines;
-use crate::summary::Summary;
+use crate::summary::{self, Summary};
 use crate::terminal::Stream;
 use crate::text::{count, cut, significant, thousands};
 
@@ -31,7 +31,7 @@ const SAME: f64 = 1e-9;
 pub(super) fn facts(model: &Model) -> Vec<(String, String)> {
     let mut lines = Lines::new(Stream::Stdout);
     contents::describe(model, &Summary::of(model, None, None), &mut lines);
-    lines.pairs.retain(|(name, _)| !name.is_empty() && name != "feature relevance");
+    lines.pairs.retain(|(name, _)| !name.is_empty() && name != "feature relevance" && !name.starts_with("gamma"));
     lines.pairs
 }
 
@@ -100,6 +100,17 @@ fn features(model: &Model) -> String {
         );
     } else if model.n_features > 1 && !matches!(model.expansion.basis, FittedBasis::Given {}) {
         out += "<p>All features share one kernel width, or the kernel has none: the model does not rank them.</p>\n";
+    }
+    for (title, features) in summary::widths(model) {
+        let rows: Vec<Vec<String>> = (features.iter().take(FEATURES_LISTED))
+            .map(|(name, gamma, share)| vec![cut(name), number(*gamma), format!("{:.1} %", 100.0 * share)])
+            .collect();
+        let more = match features.len() {
+            n if n > FEATURES_LISTED => format!(" {FEATURES_LISTED} of {} features are listed.", thousands(n)),
+            _ => String::new(),
+        };
+        let caption = format!("{} of the kernel, and shares of what the features change between the centres.{more}", title);
+        out += &table(&caption, &["feature", "gamma", "relevance"], &rows, &[0]);
     }
     // A single width of all features is shown with the kernel, not per feature.
     let gamma = model.kernel().and_then(|kernel| kernel.gamma()).filter(|_| relevance(model).is_some());

@@ -18,8 +18,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array2, ArrayView2, s};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Interrupt, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics,
-    Status, Targets,
+    Centres, Dictionary, DictionaryRule, Encoding, Error, Interrupt, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling,
+    Statistics, Status, Targets,
 };
 use serde_json::json;
 
@@ -53,6 +53,8 @@ pub(crate) struct Job<'a> {
     pub path: &'a Path,
     pub roles: Roles<'a>,
     pub rvm: &'a Rvm,
+    /// Returns the parameters for features of these names, `[D]`, which the kernel may contain.
+    pub named: &'a (dyn Fn(&[String]) -> Result<Rvm> + Sync),
     /// The task if the arguments decide it; otherwise the target does.
     pub task: Option<Task>,
     pub standardize: bool,
@@ -137,13 +139,16 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let clock = Clock::start(job.rvm.time_limit);
     let source = Source::of(job.path)?;
     let reading = Live::new("reading the table");
-    let encoding = TrainingRows::open(job.path, job.roles)?.survey(|| clock.is_over())?;
+    let rows = TrainingRows::open(job.path, job.roles)?;
+    let columns = rows.features().to_vec();
+    let encoding = rows.survey(|| clock.is_over())?;
     drop(reading);
     if job.centres.is_some() {
         settings::check_landmarks(encoding.as_ref())?;
     }
     let roles = Roles { encoding: job.roles.encoding.or(encoding.as_ref()), ..job.roles };
-    match fit_features(&Job { roles, ..*job }, source, clock)? {
+    let rvm = (job.named)(&roles.encoding.map_or(columns, Encoding::features))?;
+    match fit_features(&Job { roles, rvm: &rvm, ..*job }, source, clock)? {
         Outcome::Fitted(mut fitted) => {
             fitted.0.encoding = encoding;
             Ok(Outcome::Fitted(fitted))

@@ -2,13 +2,18 @@
 
 mod text;
 
+use ndarray::{Array1, Axis};
 use relvec::{
-    Encoding, FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, PosteriorRule, Validation, Variance, Variational,
+    Encoding, FORMAT_VERSION, Factor, FittedBasis, Gamma, InUse, Kernel, Label, Likelihood, Model, PosteriorRule, Validation,
+    Variance, Variational,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::Task;
+
+/// Significant digits of numbers in a sum of kernels, which may be years.
+const KERNEL_DIGITS: usize = 4;
 
 pub(crate) use text::Seen;
 
@@ -61,6 +66,9 @@ pub(crate) struct Summary<'a> {
     /// Share of each feature in the changes of the kernel; only with one gamma per feature.
     #[serde(skip_serializing_if = "<[f64]>::is_empty")]
     feature_relevance: &'a [f64],
+    /// Only for a sum with long lists of gamma.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    widths: Vec<Widths>,
     log_evidence: Option<f64>,
     /// Only if weights without use remain in the model, so that the evidence is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +134,38 @@ struct ProcessSummary {
 struct KernelSummary {
     name: &'static str,
     parameters: Value,
+    /// Sums and periodic kernels as text with names of features.
+    #[serde(skip)]
+    text: Option<String>,
+}
+
+/// Gamma of each feature of a factor of a sum: a title, and for each feature its name, gamma, and the share of the
+/// feature in the changes of the factor between the centres. The most relevant feature comes first.
+pub type Widths = (String, Vec<(String, f64, f64)>);
+
+/// Returns the widths of the factors of a sum whose lists of gamma are too long for its text. Each is a title with, for
+/// each feature, its name, gamma, and its share in the changes of the factor between the centres.
+pub fn widths(model: &Model) -> Vec<Widths> {
+    let FittedBasis::Kernel { kernel: Kernel::Sum(sum), centres } = &model.expansion.basis else { return vec![] };
+    // Without centres all shares are equal.
+    let spread = if centres.nrows() > 1 { centres.var_axis(Axis(0), 0.0) } else { Array1::ones(centres.ncols()) };
+    let of_factor = |(t, factor): (usize, &Factor)| {
+        let gamma = match factor.kernel.gamma() {
+            Some(Gamma::PerFeature(gamma)) if gamma.len() > Kernel::NUMBERS_SHOWN => gamma,
+            _ => return None,
+        };
+        let columns: Vec<usize> = factor.columns.clone().unwrap_or_else(|| (0..model.n_features).collect());
+        let name = |d: usize| model.features.get(d).map_or_else(|| d.to_string(), Clone::clone);
+        let changes: Vec<f64> = columns.iter().zip(gamma).map(|(d, gamma)| gamma * spread[*d]).collect();
+        let total = changes.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let each = columns.iter().zip(gamma).zip(&changes).map(|((d, gamma), change)| (name(*d), *gamma, change / total));
+        let mut features: Vec<_> = each.collect();
+        features.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let of_term = if sum.terms.len() > 1 { format!(", term {}", t + 1) } else { String::new() };
+        Some((format!("gamma{of_term}"), features))
+    };
+    let all = sum.terms.iter().enumerate().flat_map(|(t, term)| term.factors.iter().map(move |factor| (t, factor)));
+    all.filter_map(of_factor).collect()
 }
 
 /// Returns the task of a model.
@@ -157,8 +197,12 @@ impl<'a> Summary<'a> {
                     name: kernel.name(),
                     // In JSON a kernel is {name: {parameter: value}}.
                     parameters: serde_json::to_value(kernel).map_or(Value::Null, |mut v| v[kernel.name()].take()),
+                    text: kernel.as_sum().map(|_| kernel.to_text(Some(KERNEL_DIGITS), &model.features)),
                 }),
-                FittedBasis::External { .. } => Some(KernelSummary { name: "external", parameters: Value::Object(Map::new()) }),
+                FittedBasis::External { .. } => {
+                    let parameters = Value::Object(Map::new());
+                    Some(KernelSummary { name: "external", parameters, text: None })
+                }
                 FittedBasis::Given {} => None,
             },
             features: &model.features,
@@ -178,6 +222,7 @@ impl<'a> Summary<'a> {
             relevance: &model.relevance,
             learned_centres: model.learned_centres,
             feature_relevance: &model.feature_relevance,
+            widths: widths(model),
             log_evidence: model.log_evidence,
             label_regression: model.labels.is_some(),
             in_use: (model.inference.as_deref() == Some(Variational::NAME)).then(|| model.in_use()),

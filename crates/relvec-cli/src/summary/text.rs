@@ -1,9 +1,9 @@
 //! The summary as lines of text.
 
-use relvec::{Kernel, Model, Status, Validation};
-use serde_json::{Value, json};
+use relvec::{Model, Status, Validation};
+use serde_json::Value;
 
-use super::{ClassWeights, KernelSummary, ProcessSummary, Summary};
+use super::{ClassWeights, KernelSummary, ProcessSummary, Summary, Widths};
 use crate::args::Task;
 use crate::layout::Lines;
 use crate::text::{count, list, share, significant, thousands};
@@ -17,13 +17,14 @@ const LEAST_SHARE: f64 = 5e-4;
 /// Characters of the bar of the most relevant feature, and most characters of a name.
 const BAR: f64 = 16.0;
 const NAME: usize = 24;
+/// Most widths of a sum that are shown, and their significant digits.
+const WIDTHS_SHOWN: usize = 10;
+const WIDTH_DIGITS: usize = 4;
 /// Shares of features that differ by less are equal, since they are sums of rounded numbers.
 const SAME: f64 = 1e-9;
 /// Significant digits.
 const DIGITS: usize = 3;
 const EVIDENCE_DIGITS: usize = 4;
-/// Significant digits of numbers in a sum of kernels, which may be years.
-const KERNEL_DIGITS: usize = 4;
 /// Significant digits of a large log evidence in nats. A difference of 0.1 nats is negligible.
 const NATS_DIGITS: usize = 7;
 
@@ -90,6 +91,7 @@ impl Summary<'_> {
             out.line("posterior", &rule.replace('_', " "));
         }
         out.sum("kernel", &self.kernel.as_ref().map_or("given columns".into(), |kernel| kernel.to_text(self.has_one_width())));
+        self.widths.iter().for_each(|own| widths(own, out));
         self.relevance_of_features(out);
         self.intervals(out);
         if let Some(validation) = self.validation {
@@ -191,11 +193,7 @@ impl Summary<'_> {
         else {
             return;
         };
-        let name = |d: usize| match self.features.get(d) {
-            Some(name) if name.chars().count() > NAME => name.chars().take(NAME - 3).chain("...".chars()).collect(),
-            Some(name) => name.clone(),
-            None => d.to_string(),
-        };
+        let name = |d: usize| self.features.get(d).map_or_else(|| d.to_string(), |name| short(name));
         let longest = shown.iter().map(|d| name(*d).chars().count()).max().unwrap_or(0);
         for (i, d) in shown.iter().enumerate() {
             let share = self.feature_relevance[*d];
@@ -222,6 +220,25 @@ impl Summary<'_> {
     }
 }
 
+/// Returns a name, cut to leave room for the columns beside it.
+fn short(name: &str) -> String {
+    if name.chars().count() > NAME { name.chars().take(NAME - 3).chain("...".chars()).collect() } else { name.into() }
+}
+
+/// Adds the widths of the most relevant features, and their shares.
+fn widths((title, features): &Widths, out: &mut Lines) {
+    let (shown, others) = features.split_at(features.len().min(WIDTHS_SHOWN));
+    let longest = shown.iter().map(|(name, ..)| short(name).chars().count()).max().unwrap_or(0);
+    for (i, (name, gamma, share)) in shown.iter().enumerate() {
+        let cells = format!("{:<longest$}  {:>9}{:>7.1} %", short(name), significant(*gamma, WIDTH_DIGITS), 100.0 * share);
+        out.line(if i == 0 { title } else { "" }, &cells);
+    }
+    if !others.is_empty() {
+        let rest = others.iter().map(|(.., share)| 100.0 * share).sum::<f64>();
+        out.line("", &format!("and {} more with {} % together", others.len(), significant(rest, 2)));
+    }
+}
+
 /// Returns the scores of cross-validation in a line.
 fn scores(validation: &Validation) -> String {
     let own = &validation.scores;
@@ -245,11 +262,10 @@ fn scores(validation: &Validation) -> String {
 impl KernelSummary {
     /// Returns the kernel as text. `one_width`: true if the widths of the features are equal in units of their spread.
     fn to_text(&self, one_width: bool) -> String {
-        let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
-        if let ("periodic" | "sum", Ok(kernel)) = (self.name, serde_json::from_value::<Kernel>(json!({ self.name: parameters })))
-        {
-            return format!("{kernel:.KERNEL_DIGITS$}");
+        if let Some(text) = &self.text {
+            return text.clone();
         }
+        let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
         let one = |(name, value): (&String, &Value)| match value {
             Value::Number(n) => format!(", {name} {}", n.as_f64().map_or(n.to_string(), |v| significant(v, DIGITS))),
             Value::Array(values) if name == "gamma" && one_width => match values.first().and_then(Value::as_f64) {

@@ -140,6 +140,85 @@ fn the_least_memory_that_an_error_names_is_enough_to_learn_the_kernel() {
     folder.ok(&format!("{line}={}", needed(&run.stderr)));
 }
 
+/// A table with a column of each kind: numbers with a missing cell, categories, and a name with a space.
+fn mixed() -> Folder {
+    let row = |i: usize| {
+        let (age, income) = (0.1 * i as f64, (i * i % 17) as f64);
+        let cell = if i.is_multiple_of(9) { String::new() } else { age.to_string() };
+        format!("{cell},{},{income},{}\n", ["blue", "red", "teal"][i % 3], age.sin() + 0.1 * income)
+    };
+    let rows: String = (0..60).map(row).collect();
+    Folder::with("d.csv", format!("age,colour,net income,y\n{rows}"))
+}
+
+#[test]
+fn features_of_kernels_have_the_names_of_columns() {
+    let folder = mixed();
+    let fit = |kernel: &str, options: &str| {
+        let line = "fit d.csv --target y --missing indicator -o m.json --kernel";
+        let args: Vec<&str> = line.split(' ').chain([kernel]).chain(options.split_whitespace()).collect();
+        let run = folder.run_args(&args);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        (model(&folder, "m.json"), run.stderr)
+    };
+    for options in ["--gamma 0.1", "--gamma 0.1 --stream --dictionary 20", "--gamma 0.1 --machine svm"] {
+        let (named, stderr) = fit("rbf[age,\"net income\"] + linear[colour]", options);
+        let (numbered, _) = fit("rbf[0,1,5] + linear[2,3,4]", options);
+        assert_eq!(kernel(&named), kernel(&numbered), "{options}");
+        assert!(stderr.contains("[age, \"net income\"]") && stderr.contains("[colour]"), "{stderr}");
+    }
+    let (one, _) = fit("rbf[colour=red] + linear[age is missing]", "");
+    assert!(kernel(&one).to_string().contains("[3] + "), "{}", kernel(&one));
+    // The printed kernel can be given again.
+    let shown = folder.ok("inspect m.json").stdout;
+    assert!(shown.contains("[colour=red]") && shown.contains("[\"age is missing\"]"), "{shown}");
+    let text = kernel(&one).to_text(Some(4), &one.features);
+    assert_eq!(kernel(&fit(&text, "").0).to_text(Some(4), &one.features), text);
+    folder.ok("report m.json -o m.html");
+    assert!(folder.read("m.html").contains("[colour=red]"));
+}
+
+#[test]
+fn unknown_features_of_a_kernel_are_named() {
+    let folder = mixed();
+    let line = "fit d.csv --target y --missing mean -o m.json --kernel";
+    for options in ["", " --stream --dictionary 20", " --machine svm"] {
+        let expected = ["d.csv", "with `agee`", "the nearest are age, "];
+        folder.fails(1, &format!("{line} rbf[agee]+linear{options}"), &expected);
+    }
+    folder.fails(2, &format!("{line} rbf[age,age]+linear"), &["with `age`: expected each column once"]);
+}
+
+#[test]
+fn numbers_in_brackets_are_positions_and_a_note_says_so() {
+    let rows: String = regression_rows(40).iter().map(|[a, b, y]| format!("{y} 1:{a} 2:{b}\n")).collect();
+    let folder = Folder::with("d.svm", rows);
+    let line = "fit d.svm --target label --task regress -o m.json --kernel";
+    let run = folder.ok(&format!("{line} rbf[1]+linear"));
+    assert!(run.stderr.contains("[1] is the feature at position 1, `2`; [\"1\"] is the feature of that name"), "{}", run.stderr);
+    let quoted = folder.ok(&format!("{line} rbf[\"1\"]+linear"));
+    assert!(kernel(&model(&folder, "m.json")).to_string().contains("[0]") && !quoted.stderr.contains("position"));
+    assert!(quoted.stderr.contains("[\"1\"]"), "{}", quoted.stderr);
+}
+
+#[test]
+fn widths_of_many_features_are_a_table() {
+    let row = |i: usize| {
+        let x: Vec<f64> = (0..13).map(|k| ((i * (2 * k + 3) + k) % 29) as f64 / 29.0).collect();
+        format!("{},{}\n", x.iter().map(f64::to_string).collect::<Vec<_>>().join(","), (4.0 * x[3]).sin())
+    };
+    let names: Vec<String> = (0..13).map(|k| format!("x{k}")).collect();
+    let rows: String = (0..80).map(row).collect();
+    let folder = Folder::with("d.csv", format!("{},y\n{rows}", names.join(",")));
+    let line = "fit d.csv --target y -o m.json --kernel rbf(gamma=\"evidence-ard\")+linear";
+    let stderr = folder.ok(line).stderr;
+    let first = stderr.lines().find(|line| line.starts_with("gamma, term 1")).unwrap_or_else(|| panic!("{stderr}"));
+    assert!(first.contains("x3 ") && first.ends_with(" %"), "{first}");
+    assert!(stderr.contains("and 3 more with ") && stderr.contains("gamma=\"evidence-ard\""), "{stderr}");
+    folder.ok("report m.json -o m.html");
+    assert!(folder.read("m.html").contains("gamma, term 1 of the kernel"));
+}
+
 /// Features stay in the units of the table, so that the period does, and predictions need no scaling.
 #[test]
 fn sums_of_kernels_on_features_are_learned_and_predicted() {
