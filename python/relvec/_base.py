@@ -535,7 +535,7 @@ class RelevanceVectorMachine(KernelMachine):
         self.n_iter_ = model.iterations
         if model.kernel is not None:
             ((own, parameters),) = json.loads(model.kernel).items()
-            self.kernel_ = own if own in _table.KERNELS else _core.kernel_text(model.kernel)
+            self.kernel_ = own if own in _table.KERNELS else _core.kernel_text(model.kernel, model.features)
             for name, value in parameters.items() if own in _table.KERNELS else []:
                 setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
         if len(model.feature_relevance) > 0:

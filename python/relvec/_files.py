@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _labels
+from . import _core, _labels, _table
 from ._base import Kernel
 from .rvc import RVC
 from .rvr import RVR
@@ -88,7 +88,11 @@ def estimator_of(model: _core.Model, name: Any, kernel: Kernel | None = None) ->
         parameters |= {"basis": "given"} if model.machine == "rvm" else {"kernel": "precomputed"}
     elif model.kernel is not None:
         ((kernel_name, own),) = json.loads(model.kernel).items()
-        parameters.update(kernel=kernel_name, **own)
+        if kernel_name in _table.KERNELS:
+            parameters.update(kernel=kernel_name, **own)
+        else:
+            # Numbers of columns fit frames and arrays.
+            parameters["kernel"] = _core.kernel_text(model.kernel, [])
         if isinstance(own.get("gamma"), list):
             parameters["gamma"] = np.array(own["gamma"])
         if model.learned_centres:

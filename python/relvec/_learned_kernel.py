@@ -14,7 +14,12 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from . import _checks, _core, _settings, _table
 from ._base import Float, seed_of
 from ._errors import in_words_of_python
+from ._statistics import column_names
 from ._threads import threads
+
+# Most values of an array, and significant digits, in the printed form.
+SHOWN = 4
+DIGITS = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +33,7 @@ class LearnedKernel:
     Parameters
     ----------
     kernel : str
-        Name of the kernel.
+        Name of the kernel, or the text of a sum or product, with the column names of a frame `X`.
     gamma : float, ndarray of shape (n_features,) or None
         Scale of the kernel, as in `RVR`, in the units of `X`. If there are several features it has one value for each,
         also if they share one width in units of their spread. None for kernels without `gamma`.
@@ -68,7 +73,7 @@ class LearnedKernel:
     def __repr__(self) -> str:
         own = "".join(f", {name}={_short(value)}" for name, value in self.kernel_params.items())
         lines = [
-            f"LearnedKernel({self.kernel!r}{own},",
+            f"LearnedKernel({_rounded(self.kernel)!r}{own},",
             f"amplitude={_short(self.amplitude)}, noise_variance={_short(self.noise_variance)},",
             f"log_evidence={self.log_evidence:.6g}, gain={self.gain:.4g}, n_rows={self.n_rows})",
         ]
@@ -180,11 +185,13 @@ def learn_kernel(
         raise ValueError("y is None: a kernel is learned from targets")
     check_consistent_length(rows, y)
     own = SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, shape=shape)
+    features = column_names(X) or []
     _table.check("learn_kernel", likelihood=likelihood, n_jobs=n_jobs, random_state=random_state, **vars(own))
     # For kernels without gamma only amplitude and noise are learned, which is not an error here.
     names = [kernel] if isinstance(kernel, str) else kernel
     if not any("gamma" in _table.KERNELS.get(name, ["gamma"]) for name in names):
         own.gamma = "scale"
+    own.feature_names_in_ = features
     named = _are_names(y) if classes is None else bool(classes)
     if named and likelihood != "gaussian":
         raise ValueError(f"likelihood = {likelihood!r}: expected 'gaussian', the default, where y names classes")
@@ -202,7 +209,7 @@ def learn_kernel(
     counted = _checks.known("exposure", exposure, len(rows))
     with in_words_of_python():
         found = _core.learn_kernel(_settings.as_json(settings), _checks.aligned(rows), target, weights, noise, counted)
-    return _learned(json.loads(found))
+    return _learned(json.loads(found), features)
 
 
 def _are_names(y: Any) -> bool:
@@ -218,10 +225,10 @@ def _values(y: Any) -> Float:
     return _checks.aligned(column_or_1d(values) if values.ndim == 1 or values.shape[1] == 1 else values)
 
 
-def _learned(found: dict[str, Any]) -> LearnedKernel:
+def _learned(found: dict[str, Any], features: list[str]) -> LearnedKernel:
     ((name, own),) = found["kernel"].items()
     if name not in _table.KERNELS:
-        name, own = _core.kernel_text(json.dumps(found["kernel"])), {}
+        name, own = _core.kernel_text(json.dumps(found["kernel"]), features), {}
     params = {key: np.array(value) if isinstance(value, list) else value for key, value in own.items()}
     amplitude, noise = (_one_or_all(found[key]) for key in ("amplitude", "noise_variance"))
     gain = found["gain"]
@@ -245,4 +252,16 @@ def _one_or_all(values: list[float]) -> float | Float:
 
 
 def _short(value: Any) -> str:
-    return f"[{', '.join(f'{v:.4g}' for v in value)}]" if isinstance(value, np.ndarray) else f"{value:.4g}"
+    if not isinstance(value, np.ndarray):
+        return f"{value:.4g}"
+    if len(value) > SHOWN:
+        return f"{len(value)} values from {value.min():.4g} to {value.max():.4g}"
+    return f"[{', '.join(f'{v:.4g}' for v in value)}]"
+
+
+def _rounded(kernel: str) -> str:
+    """Return the text of a kernel with few digits."""
+    if kernel in _table.KERNELS:
+        return kernel
+    names = _core.kernel_names(kernel)
+    return _core.kernel_text(_core.parse_kernel(kernel, '"scale"', names), names, DIGITS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,20 @@ def gamma(value: Any) -> Any:
     return [positive(f"gamma[{i}]", number) for i, number in enumerate(np.asarray(value).tolist())]
 
 
-def kernel_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a kernel by its name or text, from the given parameters of any kernel."""
+def kernel_of(name: str, given: dict[str, Any], features: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the settings of a kernel by its name or text, from the given parameters of any kernel.
+
+    `features`: the names of the features, which the text may contain.
+    """
     if name not in KERNELS:
-        found: dict[str, Any] = json.loads(_core.parse_kernel(name, as_json(gamma(given["gamma"]))))
+        named = [str(feature) for feature in features]
+        unknown = [] if named else _core.kernel_names(name)
+        if unknown:
+            raise ValueError(
+                f"kernel = {name!r}: X has no column names, so that {unknown[0]!r} is unknown. Pass a frame, or write "
+                "the number of the column, from 0. In a pipeline, set_output(transform='pandas') keeps names"
+            )
+        found: dict[str, Any] = json.loads(_core.parse_kernel(name, as_json(gamma(given["gamma"])), named))
         return found
     return {name: {own: gamma(given[own]) if own == "gamma" else given[own] for own in KERNELS[name]}}
 
@@ -90,13 +101,14 @@ def kernel(estimator: Any, given: Any) -> dict[str, Any]:
         which = "these kernels have" if len(names) > 1 else f"the kernel {names[0]} has"
         raise ValueError(f"gamma = {scale!r}: {which} no continuous parameters that could be learned")
     values = {own: getattr(estimator, own) for own in ("gamma", "degree", "coef0", "shape")}
+    features = getattr(estimator, "feature_names_in_", [])
     if not several:
-        return {"kernel": kernel_of(given, values)}
+        return {"kernel": kernel_of(given, values, features)}
     degrees = estimator.degree if isinstance(estimator.degree, list) else [estimator.degree]
     if not degrees and "poly" in names:
         raise ValueError(f"degree = {degrees!r}: expected at least one degree for the kernel poly")
     each = [(name, degree) for name in names for degree in (degrees if "degree" in KERNELS.get(name, []) else [None])]
-    return {"kernels": [kernel_of(name, {**values, "degree": degree}) for name, degree in each]}
+    return {"kernels": [kernel_of(name, {**values, "degree": degree}, features) for name, degree in each]}
 
 
 def _is_form(scale: Any) -> bool:

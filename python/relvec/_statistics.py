@@ -129,7 +129,7 @@ class Statistics:
         _table.check("Statistics", **own)
         points = _checks.points("centres", centres)
         self._sums = _core.Statistics(_settings.as_json(_settings.kernel_of(name, own)), points)
-        self._names = _names(centres)
+        self._names = column_names(centres)
 
     def update(
         self,
@@ -160,7 +160,7 @@ class Statistics:
         Statistics
             This object.
         """
-        names = self._agree(_names(X))
+        names = self._agree(column_names(X))
         rows = check_array(
             X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=0, input_name="X"
         )
@@ -357,7 +357,7 @@ class Statistics:
         return f"Statistics({self.kernel!r}{own}: {self.n_rows} rows, {count} centres of {features} features)"
 
 
-def _names(table: Any) -> list[str] | None:
+def column_names(table: Any) -> list[str] | None:
     """Return the names of the columns of a pandas or polars frame."""
     columns = getattr(table, "columns", None)
     names = [] if columns is None else list(columns)

@@ -36,6 +36,8 @@ NAMES_SHOWN = 20
 LEAST_SHARE = 5e-4
 # Characters of the bar of the most relevant feature, and most characters of a name.
 BAR = 16
+# Most widths of a sum that are shown.
+WIDTHS_SHOWN = 10
 NAME = 24
 # Shares of features that differ by less are equal, since they are sums of rounded numbers.
 SAME = 1e-9
@@ -99,6 +101,7 @@ class ModelSummary:
         own = self._facts
         # Names are cut as in the bars, since a card has little room.
         own = own | {names: [short(name) for name in own[names]] for names in ("features", "targets", "classes")}
+        own["named"] = self._facts["features"]
         titles, cells = weights_table(self._model, own)
         outputs = len(self._model.intercept)
         if outputs > OUTPUTS_SHOWN:
@@ -166,6 +169,7 @@ def facts(estimator: Any) -> dict[str, Any]:
     healed, kept = model.variance, model.kept_rows[0]
     # Values that a model does not have are left out.
     some = {
+        "widths": model.widths,
         "standardised": model.scaling is not None,
         "multi_class": model.multi_class,
         "posterior": None if model.posterior == "laplace" else model.posterior,
@@ -291,6 +295,8 @@ def lines(own: dict[str, Any]) -> list[tuple[str, str]]:
     if "posterior" in own:
         out.append(("posterior", own["posterior"].replace("_", " ")))
     out.append(("kernel", _kernel_text(own)))
+    for widths in own.get("widths", []):
+        out += _widths(*widths)
     out += _features(own)
     out += _intervals(own)
     if "validation" in own:
@@ -371,7 +377,11 @@ def _kernel_text(own: dict[str, Any]) -> str:
         return "given columns"
     text = own["kernel"]["name"]
     if text in ("periodic", "sum"):
-        text = str(_core.kernel_text(json.dumps({text: own["kernel"]["parameters"]}), WEIGHT_DIGITS))
+        text = str(
+            _core.kernel_text(
+                json.dumps({text: own["kernel"]["parameters"]}), own.get("named", own["features"]), WEIGHT_DIGITS
+            )
+        )
         # Each term of a long sum has its own line.
         return text if LABELS + len(text) <= NARROW else text.replace(" + ", "\n+ ")
     for name, value in sorted(own["kernel"]["parameters"].items()):
@@ -413,6 +423,21 @@ def _features(own: dict[str, Any]) -> list[tuple[str, str]]:
         label = "" if i else "feature relevance"
         out.append((label, f"{name:<{longest}}  {bar:<{BAR}}{100.0 * own_share:5.1f} %{more}"))
     return out
+
+
+def _widths(title: str, features: list[tuple[str, float, float]]) -> list[tuple[str, str]]:
+    """Return the widths of the most relevant features, and their shares."""
+    shown, others = features[:WIDTHS_SHOWN], features[WIDTHS_SHOWN:]
+    names = [short(plain(name)) for name, _, _ in shown]
+    longest = max(map(len, names))
+    cells = [
+        f"{name:<{longest}}  {significant(gamma, WEIGHT_DIGITS):>9}{100.0 * own_share:7.1f} %"
+        for name, (_, gamma, own_share) in zip(names, shown, strict=True)
+    ]
+    if others:
+        rest = sum(100.0 * own_share for _, _, own_share in others)
+        cells.append(f"and {len(others)} more with {significant(rest, 2)} % together")
+    return [("" if i else title, cell) for i, cell in enumerate(cells)]
 
 
 def _intervals(own: dict[str, Any]) -> list[tuple[str, str]]:

@@ -103,9 +103,11 @@ TABLE: dict[str, Parameter] = {
         From a list of names the fit selects the kernel with the highest posterior; ``"auto"`` is rbf, matern52 and
         matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
         an array (n, m). Sums and products are written with ``+`` and ``*``, columns in brackets, parameters in
-        parentheses, as in ``"rbf[0] + periodic(period=12)[1] + linear"``, or built with `relvec.kernels`. Parameters
-        that such an expression does not give are learned: `gamma`, the amplitudes of the terms, and the period,
-        starting from its given value. A kernel of `sklearn.gaussian_process.kernels` is translated into a kernel of
+        parentheses, as in ``"rbf[age,income] + periodic(period=365.25)[day] + linear"``, or built with
+        `relvec.kernels`. Columns are numbers from 0, or names of the columns of a frame. A name that contains a space,
+        comma, bracket or quotation mark, or is a number, is written in double quotation marks. Parameters that such an
+        expression does not give are learned: `gamma`, the amplitudes of the terms, and the period, starting from its
+        given value. A kernel of `sklearn.gaussian_process.kernels` is translated into a kernel of
         relvec with the given parameters.""",
         [Expressions(names(*KERNELS, "auto", "precomputed").options), list, callable],
         of="str",

@@ -6,18 +6,26 @@
 
 A kernel is a text for the parameter ``kernel`` of `RVR`, `RVC` and `learn_kernel`, so that for example
 ``Kernel("poly(degree=2)")`` is a kernel as well. Parameters that are not given are learned. Numbers are factors of
-terms.
+terms. Columns are numbers from 0, or names of the columns of a frame:
+
+>>> RBF(columns=["age", "net income"]) + Linear()
+rbf["age","net income"] + linear
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 __all__ = ["RBF", "Kernel", "Linear", "Matern32", "Matern52", "Periodic"]
+
+
+# A quoted name, or any character that does not begin " + ".
+_TERM = re.compile(r'(?:"(?:\\.|[^"\\])*"|(?! \+ ).)+')
 
 
 class Kernel(str):
@@ -33,38 +41,50 @@ class Kernel(str):
     def __mul__(self, other: Any) -> Kernel:
         """Return the product with a kernel or a number, term by term."""
         if isinstance(other, str):
-            return Kernel(" + ".join(f"{one}*{another}" for one in self.split(" + ") for another in other.split(" + ")))
-        return Kernel(" + ".join(f"{float(other)}*{one}" for one in self.split(" + ")))
+            return Kernel(" + ".join(f"{one}*{another}" for one in _terms(self) for another in _terms(other)))
+        return Kernel(" + ".join(f"{float(other)}*{one}" for one in _terms(self)))
 
     __rmul__ = __mul__
 
 
-def _kernel(name: str, columns: Sequence[int] | None, **parameters: Any) -> Kernel:
+def _terms(text: str) -> list[str]:
+    """Return the terms of a sum; a name in quotation marks may contain a plus sign."""
+    return [term.removeprefix("+ ") for term in _TERM.findall(text)]
+
+
+def _kernel(name: str, columns: Sequence[int | str] | None, **parameters: Any) -> Kernel:
     given = [f"{key}={json.dumps(np.asarray(v).tolist())}" for key, v in parameters.items() if v is not None]
-    listed = "" if columns is None else json.dumps([int(column) for column in columns], separators=(",", ":"))
+    # A name is written as a JSON string, which no number, bracket or comma in it can change.
+    own = [
+        json.dumps(str(one) if isinstance(one, str) else int(one), ensure_ascii=False)
+        for one in (() if columns is None else columns)
+    ]
+    listed = "" if columns is None else f"[{','.join(own)}]"
     return Kernel(name + (f"({', '.join(given)})" if given else "") + listed)
 
 
-def RBF(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
+def RBF(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Kernel:
     """Return exp(-gamma r^2), with r the distance."""
     return _kernel("rbf", columns, gamma=gamma)
 
 
-def Matern32(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
+def Matern32(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Kernel:
     """Return the Matern kernel of once differentiable functions."""
     return _kernel("matern32", columns, gamma=gamma)
 
 
-def Matern52(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
+def Matern52(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Kernel:
     """Return the Matern kernel of twice differentiable functions."""
     return _kernel("matern52", columns, gamma=gamma)
 
 
-def Linear(*, columns: Sequence[int] | None = None) -> Kernel:
+def Linear(*, columns: Sequence[int | str] | None = None) -> Kernel:
     """Return the inner product of the columns; in a learned sum the columns are standardised."""
     return _kernel("linear", columns)
 
 
-def Periodic(period: float, gamma: Any = None, *, fixed: bool = False, columns: Sequence[int] | None = None) -> Kernel:
+def Periodic(
+    period: float, gamma: Any = None, *, fixed: bool = False, columns: Sequence[int | str] | None = None
+) -> Kernel:
     """Return exp(-4 gamma sin^2(pi r / period)); `period` is the initial value if gamma is learned, unless `fixed`."""
     return _kernel("periodic", columns, gamma=gamma, period=period, fixed=fixed or None)

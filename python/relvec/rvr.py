@@ -306,12 +306,12 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
         self._check()
+        if features is not None:
+            self.feature_names_in_ = np.array(features, dtype=object)
         settings, _ = self._settings(_settings.regression(self), False)
         with in_words_of_python():
             model, report = sums.fit(settings, self._observer())
         self.n_features_in_ = sums.n_features
-        if features is not None:
-            self.feature_names_in_ = np.array(features, dtype=object)
         self._end(model, report, [], rows=False)
 
     @property

@@ -91,20 +91,25 @@ mod _core {
         json(&Kernel::candidates(&Gamma::default()))
     }
 
-    /// Returns the settings, as JSON, of a kernel that is written as text. `gamma`, in JSON, is used if the text
-    /// contains none.
+    /// Returns the settings, as JSON, of a kernel that is written as text, for features of these names. `gamma`, in
+    /// JSON, is used if the text contains none.
     #[pyfunction]
-    fn parse_kernel(text: &str, gamma: &str) -> PyResult<String> {
+    fn parse_kernel(text: &str, gamma: &str, features: Vec<String>) -> PyResult<String> {
         let gamma = serde_json::from_str(gamma).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        json(&Kernel::parse(text, &gamma).map_err(exception)?)
+        json(&Kernel::parse_named(text, &gamma, &features).map_err(exception)?)
     }
 
-    /// Returns a kernel in JSON as text, with numbers of the given significant digits.
+    /// Returns the names of features in the text of a kernel.
     #[pyfunction]
-    #[pyo3(signature = (json, digits=None))]
-    fn kernel_text(json: &str, digits: Option<usize>) -> PyResult<String> {
-        let kernel = super::model::kernel_of(json)?;
-        Ok(digits.map_or_else(|| kernel.to_string(), |digits| format!("{kernel:.digits$}")))
+    fn kernel_names(text: &str) -> PyResult<Vec<String>> {
+        Kernel::names(text).map_err(exception)
+    }
+
+    /// Returns a kernel in JSON as text, with names of the features and with numbers of the given significant digits.
+    #[pyfunction]
+    #[pyo3(signature = (json, features, digits=None))]
+    fn kernel_text(json: &str, features: Vec<String>, digits: Option<usize>) -> PyResult<String> {
+        Ok(super::model::kernel_of(json)?.to_text(digits, &features))
     }
 
     /// Returns the number of candidates among `rows` different rows for a rule, `"auto"` or `"all"`, or a number.

@@ -788,6 +788,12 @@ impl Model {
         self.model.feature_relevance.to_pyarray(py)
     }
 
+    /// Widths of the factors of a sum: a title, and names, gammas and shares of features.
+    #[getter]
+    fn widths(&self) -> Vec<relvec_cli::Widths> {
+        relvec_cli::widths(&self.model)
+    }
+
     /// True if the centres were learned and are not training rows.
     #[getter]
     fn learned_centres(&self) -> bool {

@@ -2,13 +2,18 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
-from relvec import RVC, RVR, SVC, learn_kernel
+from relvec import RVC, RVR, SVC, TableEncoder, learn_kernel, load
 from relvec.kernels import RBF, Kernel, Linear, Matern32, Matern52, Periodic
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 
 def season(seed=0):
@@ -77,6 +82,72 @@ def test_classes_and_lists():
     chosen = RVR(["rbf", "rbf[0] + periodic(period=1.0)[0] + linear[0]"]).fit(X, y)
     assert chosen.kernel_.count(" + ") == 2
     assert json.loads(json.dumps(chosen.report_["kernel_search"]))["chosen"] == 1
+
+
+def frame(kind=pd.DataFrame):
+    X, y = season()
+    return kind({"day": X[:, 0], "net income": X[:, 1]}), y
+
+
+NAMED = 'rbf[day] + periodic(period=1.0)[day]*rbf(gamma=0.01) + linear["net income"]'
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_frames_have_names(kind):
+    X, y = frame(kind)
+    named = RVR(NAMED).fit(X, y)
+    numbered = RVR(NAMED.replace("day", "0").replace('"net income"', "1")).fit(season()[0], y)
+    assert_array_equal(named.predict(X), numbered.predict(season()[0]))
+    assert named.kernel == NAMED and "[day]" in named.kernel_ and '["net income"]' in named.kernel_
+    assert numbered.kernel_ == named.kernel_.replace("[day]", "[0]").replace('["net income"]', "[1]")
+    assert "[day]" in str(named.summary()) and '["net income"]' in str(named.summary())
+    assert RBF(columns=["day"]) + Linear(columns=["net income", 0]) == 'rbf["day"] + linear["net income",0]'
+    assert 2 * (RBF(columns=['a + "b']) + Linear()) == '2.0*rbf["a + \\"b"] + 2.0*linear'
+
+
+def test_named_kernels_are_cloned_searched_pickled_and_saved(tmp_path):
+    X, y = frame()
+    search = GridSearchCV(RVR(), {"kernel": [NAMED, "rbf[day] + linear"]}, cv=2).fit(X, y)
+    model = clone(RVR(NAMED)).fit(X, y)
+    assert (
+        search.best_params_["kernel"] in (NAMED, "rbf[day] + linear") and clone(model).get_params()["kernel"] == NAMED
+    )
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X), model.predict(X))
+    model.save(tmp_path / "m.json")
+    loaded = load(tmp_path / "m.json")
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.kernel_ == model.kernel_ and "[0]" in loaded.kernel and "[day]" not in loaded.kernel
+    assert "[day]" in clone(loaded).fit(X, y).kernel_
+    assert '"columns":[0]' in (tmp_path / "m.json").read_text().replace(" ", "")
+    labels = np.where(y > 2.0, "high", "low")
+    assert "[day]" in RVC("rbf[day] + linear").fit(X, labels).kernel_
+    learned = learn_kernel(X, y, kernel="rbf[day] + linear")
+    assert "[day]" in learned.kernel and RVR(learned.kernel).fit(X, y).kernel_ == learned.kernel
+    assert max(map(len, re.findall(r"[\d.]+", repr(learned).splitlines()[0]))) <= 6
+
+
+def test_names_pass_through_a_pipeline_with_categories():
+    X, y = frame()
+    X["colour"] = np.resize(["blue", "red", "teal"], len(X))
+    steps = make_pipeline(TableEncoder(), RVR("rbf[day] + linear[colour]")).set_output(transform="pandas")
+    kernel = steps.fit(X, y)[-1].kernel_
+    assert "[day]" in kernel and kernel.endswith("[colour]")
+    with pytest.raises(ValueError, match="X has no column names, so that 'day' is unknown"):
+        make_pipeline(TableEncoder(), RVR("rbf[day] + linear")).fit(X, y)
+    with pytest.raises(ValueError, match="with `dya`: expected a feature, of which the nearest are day"):
+        RVR("rbf[dya] + linear").fit(*frame())
+
+
+def test_many_widths_are_a_table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1.0, 1.0, (60, 12)), columns=[f"x{k}" for k in range(12)])
+    y = np.sin(3.0 * X["x4"]) + 0.1 * rng.standard_normal(60)
+    model = RVR('rbf(gamma="evidence-ard") + linear').fit(X, y)
+    text = str(model.summary())
+    assert 'gamma="evidence-ard"' in text and "and 2 more with " in text
+    assert re.search(r"gamma, term 1 +x4 ", text)
+    assert "12 values from " in repr(learn_kernel(X, y)) and len(repr(learn_kernel(X, y))) < 300
 
 
 @pytest.mark.parametrize(
