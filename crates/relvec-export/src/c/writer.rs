@@ -97,11 +97,13 @@ impl Writer {
         self.cells(part, "short", name, &cells);
     }
 
-    /// Writes a table of whole numbers from 0 to 65,535.
+    /// Writes a table of whole numbers. Those above 65,535 need four bytes each; AVR has no room for so many columns.
     pub fn places(&mut self, part: Part, name: &str, values: &[usize]) {
         let cells: Vec<String> = values.iter().map(ToString::to_string).collect();
-        self.table_bytes += cells.len() * 2;
-        self.cells(part, "unsigned short", name, &cells);
+        let short = values.iter().all(|v| *v <= usize::from(u16::MAX));
+        let (kind, bytes) = if short { ("unsigned short", 2) } else { ("unsigned long", 4) };
+        self.table_bytes += cells.len() * bytes;
+        self.cells(part, kind, name, &cells);
     }
 
     fn cells(&mut self, part: Part, kind: &str, name: &str, cells: &[String]) {
@@ -133,4 +135,22 @@ pub(super) fn literal(text: &str) -> String {
         _ => format!("\\{b:03o}"),
     };
     format!("\"{}\"", text.bytes().map(byte).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Writer;
+
+    #[test]
+    fn tables_of_columns_hold_every_column() {
+        for (last, kind) in [(65_535, "unsigned short"), (65_536, "unsigned long")] {
+            let mut w = Writer::new("model", false, None);
+            w.places(None, "columns", &[0, last]);
+            assert!(
+                w.out.contains(&format!("static const {kind} model_columns[2]")) && w.out.contains(&last.to_string()),
+                "{}",
+                w.out
+            );
+        }
+    }
 }
