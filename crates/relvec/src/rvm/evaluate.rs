@@ -176,6 +176,28 @@ impl Rvm {
     }
 }
 
+/// Returns the columns of the rows of the user's table, `[P]`, with the bias first if there is one. Rows without a
+/// column have `None`.
+fn columns(problem: &ScaledProblem) -> Vec<Option<usize>> {
+    let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
+    columns.extend(problem.training.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
+    columns
+}
+
+/// Returns the derivatives of the log evidence in the logarithms of the kernel's parameters. `of_phi`, [N, M], are its
+/// derivatives in the entries of columns of unit norm.
+fn gradient_log_kernel(problem: &ScaledProblem, active: &[usize], mut of_phi: Array2<f64>) -> Vec<f64> {
+    for (k, j) in active.iter().enumerate() {
+        of_phi.column_mut(k).map_inplace(|v| *v /= problem.design.norms()[*j]);
+    }
+    let first = usize::from(problem.has_bias);
+    let skip = active.iter().take_while(|j| **j < first).count();
+    problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
+        let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
+        crate::kernel::KernelGradient::gradient(kernel, problem.design.rows(), kept.view(), of_phi.slice(s![.., skip..]))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use ndarray::{Array1, Array2, Axis};
@@ -337,26 +359,4 @@ mod tests {
             }
         }
     }
-}
-
-/// Returns the columns of the rows of the user's table, `[P]`, with the bias first if there is one. Rows without a
-/// column have `None`.
-fn columns(problem: &ScaledProblem) -> Vec<Option<usize>> {
-    let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
-    columns.extend(problem.training.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
-    columns
-}
-
-/// Returns the derivatives of the log evidence in the logarithms of the kernel's parameters. `of_phi`, [N, M], are its
-/// derivatives in the entries of columns of unit norm.
-fn gradient_log_kernel(problem: &ScaledProblem, active: &[usize], mut of_phi: Array2<f64>) -> Vec<f64> {
-    for (k, j) in active.iter().enumerate() {
-        of_phi.column_mut(k).map_inplace(|v| *v /= problem.design.norms()[*j]);
-    }
-    let first = usize::from(problem.has_bias);
-    let skip = active.iter().take_while(|j| **j < first).count();
-    problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
-        let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
-        crate::kernel::KernelGradient::gradient(kernel, problem.design.rows(), kept.view(), of_phi.slice(s![.., skip..]))
-    })
 }

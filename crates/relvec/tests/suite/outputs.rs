@@ -155,7 +155,6 @@ fn gains_and_gradients_equal_true_changes() {
         intercept_alpha: Some(1e-3),
         noise_variance: Some(0.05),
         variance_ratios: vec![1.0, 1e-6, 4e4],
-        ..Hyperparameters::default()
     };
     let value = |rvm: &Rvm, at: &Hyperparameters| rvm.evaluate(x.view(), &targets, at).unwrap().log_evidence;
     let found = rvm().evaluate(x.view(), &targets, &other).unwrap();
