@@ -329,7 +329,7 @@ def test_report(cls, inference):
     if inference == "search":
         # Gains of classes are predicted for a fixed curvature. An action that is undone ends the search.
         undone = certificate["reason"].startswith("the action of the largest predicted gain")
-        assert 0.0 <= certificate["largest_gain"] < 1e-3 or cls is RVC and undone
+        assert 0.0 <= certificate["largest_gain"] < 1e-3 or (cls is RVC and undone)
         # Where the curvature moves precisions rest by what they gain.
         assert certificate["largest_gradient"] < (1e-3 if cls is RVR else 2e-2)
     assert report["adjustments"]["merged_rows"] == 0
