@@ -330,8 +330,8 @@ def test_report(cls, inference):
         # Gains of classes are predicted for a fixed curvature. An action that is undone ends the search.
         undone = certificate["reason"].startswith("the action of the largest predicted gain")
         assert 0.0 <= certificate["largest_gain"] < 1e-3 or (cls is RVC and undone)
-        # Where the curvature moves precisions rest by what they gain.
-        assert certificate["largest_gradient"] < (1e-3 if cls is RVR else 2e-2)
+        # Where the curvature moves precisions rest by what they gain. A step along the gradient was then undone.
+        assert certificate["largest_gradient"] < (1e-3 if cls is RVR else 0.1 if undone else 2e-2)
     assert report["adjustments"]["merged_rows"] == 0
     assert set(report["actions"]) >= {"added", "deleted", "reestimated"}
 
