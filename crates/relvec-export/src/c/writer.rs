@@ -97,7 +97,8 @@ impl Writer {
         self.cells(part, "short", name, &cells);
     }
 
-    /// Writes a table of whole numbers. Those above 65,535 need four bytes each; AVR has no room for so many columns.
+    /// Writes a table of integers, with four bytes for each if one is above 65,535. The memory of an AVR is too small for so
+    /// many columns.
     pub fn places(&mut self, part: Part, name: &str, values: &[usize]) {
         let cells: Vec<String> = values.iter().map(ToString::to_string).collect();
         let short = values.iter().all(|v| *v <= usize::from(u16::MAX));
