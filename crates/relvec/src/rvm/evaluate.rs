@@ -206,9 +206,8 @@ mod tests {
     use super::*;
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
-    use crate::rvm::evidence::function_values::fitted;
-    use crate::rvm::settings::dictionary::{Centres, Landmarks};
-    use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
+    use crate::rvm::evidence::active_posterior::fitted;
+    use crate::rvm::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
     use crate::statistics::Statistics;
 
     /// Results of one way of computing at given precisions, for columns of unit norm, by the user's rows.

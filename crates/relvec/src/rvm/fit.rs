@@ -9,16 +9,15 @@ use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::model::Model;
 use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
-use crate::rvm::compose::binary_models::{self, Classes};
+use crate::rvm::compose::binary_models::Classes;
 use crate::rvm::compose::interpolation::judged;
-use crate::rvm::compose::{cross_validation, fixed_kernel, single_fit, student_t};
+use crate::rvm::compose::{binary_models, cross_validation, fixed_kernel, single_fit, student_t};
 use crate::rvm::data::row_blocks::FirstPass;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::kernel_choice::{self, Choice};
-use crate::rvm::learn::learned_centres;
+use crate::rvm::learn::kernel_choice::Choice;
+use crate::rvm::learn::{kernel_choice, learned_centres};
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::rules::{CentreRule, WeightPrior};
-use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
 use crate::targets::{MultiClass, Targets, check_present};
 
 impl Rvm {

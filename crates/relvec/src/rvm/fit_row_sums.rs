@@ -9,8 +9,7 @@ use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::learn::query::Surveyed;
 use crate::rvm::learn::query::pass::Pass;
 use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule, Landmarks};
-use crate::rvm::settings::rules::CentreRule;
-use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::rvm::{CentreRule, Rvm};
 
 impl Rvm {
     /// Fits the sufficient statistics of all rows. Kernel and landmarks are those of the sample, or the landmarks are

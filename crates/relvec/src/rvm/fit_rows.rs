@@ -13,14 +13,13 @@ use crate::rvm::compose::interpolation::judged;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::fit::for_learning;
 use crate::rvm::learn::all_rows::AllRows;
-use crate::rvm::learn::kernel_choice::{self, Choice};
+use crate::rvm::learn::kernel_choice::Choice;
 use crate::rvm::learn::query::pass::Pass;
 use crate::rvm::learn::query::{InPasses, RowSource, RowUnits, Surveyed};
-use crate::rvm::learn::scaled_features;
+use crate::rvm::learn::{kernel_choice, parameters};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
-use crate::rvm::settings::rules::WeightPrior;
-use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 use crate::targets::{MultiClass, Targets, Values};
 
 /// Number of rows of the sample from which kernel, centres, amplitude and noise are learned. The kernel needs at most
@@ -228,7 +227,7 @@ impl Rvm {
                 true => own.fit_labels_of(&training, Some(&rows), driver)?,
                 false => own.fit_by_sums(&training, &rows, driver)?,
             };
-            let feature_relevance = scaled_features::feature_relevance(&training, &model);
+            let feature_relevance = parameters::feature_relevance(&training, &model);
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
             Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
         })

@@ -14,11 +14,8 @@ use crate::rvm::compose::single_fit;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Landmarks;
-use crate::rvm::settings::rules::CentreRule;
-use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::scheme::{Hyperparameters, Start};
-use crate::rvm::settings::schemes::Inference;
-use crate::rvm::settings::search::Search;
+use crate::rvm::settings::rvm::{CentreRule, Rvm};
+use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 

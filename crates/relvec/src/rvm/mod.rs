@@ -11,19 +11,12 @@ mod learned;
 mod settings {
     pub(crate) mod check;
     pub(crate) mod dictionary;
-    pub(crate) mod presets;
-    pub(crate) mod rules;
     pub(crate) mod rvm;
     pub(crate) mod scheme;
-    pub(crate) mod schemes;
-    pub(crate) mod search;
-    pub(crate) mod sparsity;
 }
 
 /// The training set: rows, targets and candidates of one fit, in internal units.
 mod data {
-    pub(crate) mod blocks;
-    pub(crate) mod budget;
     pub(crate) mod build;
     pub(crate) mod candidates;
     pub(crate) mod landmarks;
@@ -32,7 +25,6 @@ mod data {
     pub(crate) mod row_blocks;
     pub(crate) mod row_factors;
     pub(crate) mod training_set;
-    pub(crate) mod units;
     pub(crate) mod variants;
 }
 
@@ -48,7 +40,6 @@ mod evidence {
     pub(crate) mod active_posterior;
     pub(crate) mod column_gain;
     pub(crate) mod empty;
-    pub(crate) mod function_values;
     pub(crate) mod gradient;
     pub(crate) mod laplace;
     pub(crate) mod lbfgs;
@@ -61,12 +52,8 @@ mod evidence {
 
 /// The search for basis functions and precisions: the iterations, the schemes, and working sets of large dictionaries.
 mod search {
-    pub(crate) mod candidate_scan;
-    pub(crate) mod delete;
     pub(crate) mod driver;
-    pub(crate) mod fit_run;
     pub(crate) mod fixed_point;
-    pub(crate) mod grow;
     pub(crate) mod initial_model;
     pub(crate) mod joint_updates;
     pub(crate) mod local_search;
@@ -102,7 +89,6 @@ mod learn {
     pub(crate) mod process_evidence;
     pub(crate) mod process_prior;
     pub(crate) mod query;
-    pub(crate) mod scaled_features;
 }
 
 /// Fits that consist of several fits to a training set.
@@ -120,11 +106,7 @@ pub use self::fit_rows::RowPlan;
 pub use self::learn::query::{Answer, Query, RowSource, SampledRows, Survey};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
-pub use self::settings::rules::CentreRule;
-pub use self::settings::rules::WeightPrior;
-pub use self::settings::rvm::Rvm;
-pub use self::settings::scheme::Hyperparameters;
-pub use self::settings::scheme::{Hyperpriors, Start};
-pub use self::settings::schemes::{Em, Inference, MacKay, Sequential, Variational};
-pub use self::settings::search::{Policy, Search};
-pub use self::settings::sparsity::{Sparsity, SparsityRule};
+pub use self::settings::rvm::{CentreRule, Rvm, Sparsity, SparsityRule, WeightPrior};
+pub use self::settings::scheme::{
+    Em, Hyperparameters, Hyperpriors, Inference, MacKay, Policy, Search, Sequential, Start, Variational,
+};

@@ -17,8 +17,7 @@ use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, Sparsi
 use crate::rvm::compose::single_fit;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::rules::WeightPrior;
-use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::compose::{cross_validation, student_t};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::scaled_features;
+use crate::rvm::learn::parameters;
 use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
@@ -40,7 +40,7 @@ pub(crate) fn complete(
     (model, report): (Model, Report),
 ) -> Result<(Model, Report)> {
     let report = with_row_weights(rvm, x, targets, &model, report)?;
-    let feature_relevance = scaled_features::feature_relevance(training, &model);
+    let feature_relevance = parameters::feature_relevance(training, &model);
     let model = rvm.with_kept_rows(training, Model { feature_relevance, ..model }, None)?;
     Ok((with_kept_statistics(rvm, training, x, targets, model)?, report))
 }

@@ -7,8 +7,8 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
 use crate::canonical::Canonical;
-use crate::kernel::Kernel;
-use crate::kernel::vector::{self, Sweep};
+use crate::kernel::vector::Sweep;
+use crate::kernel::{Kernel, vector};
 use crate::linalg;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 

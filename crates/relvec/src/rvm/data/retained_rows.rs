@@ -10,7 +10,7 @@ use crate::model::{KeptOutput, KeptRows, Model, Variance};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::schemes::Variational;
+use crate::rvm::settings::scheme::Variational;
 
 /// Most rows that are stored if `keep_rows` is not given. A prediction evaluates the kernel at each of them.
 const MOST_ROWS: usize = 2000;

@@ -14,10 +14,9 @@ use crate::design::Design;
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
 use crate::report::{Adjustments, Interrupt};
-use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::data::noise::{NoisePrecision, Units};
 use crate::rvm::data::row_blocks::RowBlocks;
 use crate::rvm::data::row_factors::{RowFactors, over};
-use crate::rvm::data::units::Units;
 use crate::rvm::settings::rvm::Rvm;
 use crate::sums::Sums;
 

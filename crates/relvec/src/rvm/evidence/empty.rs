@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
-use crate::rvm::evidence::precision_updates::{MAX_HALVINGS, PrecisionUpdate, UpdateRule};
+use crate::rvm::evidence::precision_updates::{PrecisionUpdate, UpdateRule};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::scheme::Hyperpriors;
 
@@ -21,7 +21,6 @@ const BIAS: PrecisionUpdate = PrecisionUpdate {
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: 4.0,
     prune_below: 0.0,
-    halvings: MAX_HALVINGS,
 };
 
 /// Returns true if a model has learned nothing: it has no kernel, or its log evidence is at most [`WITHIN`] nats above

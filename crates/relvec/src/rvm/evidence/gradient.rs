@@ -5,8 +5,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use crate::likelihood::ClassRows;
 use crate::linalg;
-use crate::rvm::evidence::active_posterior::{ActivePosterior, covariance};
-use crate::rvm::evidence::function_values::fitted;
+use crate::rvm::evidence::active_posterior::{ActivePosterior, covariance, fitted};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
 /// Exact derivatives of the log evidence at a posterior, for columns of unit norm.

@@ -6,17 +6,17 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use crate::design;
 use crate::error::Result;
-use crate::linalg::{self, Cholesky};
+use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
-use crate::rvm::data::budget::DENSE;
-use crate::rvm::evidence::active_posterior::ActivePosterior;
-use crate::rvm::evidence::function_values::fitted;
-use crate::rvm::evidence::newton::{self, Iterate, Mode, Objective};
+use crate::rvm::data::build::DENSE;
+use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted};
+use crate::rvm::evidence::newton;
+use crate::rvm::evidence::newton::{Iterate, Mode, Objective};
 use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
+use crate::{design, linalg};
 
 /// Number of rows that are copied in one block.
 const BLOCK: usize = 1024;

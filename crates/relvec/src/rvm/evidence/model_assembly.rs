@@ -12,13 +12,12 @@ use crate::quadratic::takes_up_mean;
 use crate::report::{PrecisionPosterior, Status};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::evidence::active_posterior::ActivePosterior;
-use crate::rvm::evidence::function_values::fitted;
+use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::schemes::Inference;
+use crate::rvm::settings::scheme::Inference;
 
 /// Pivot of the factor, as a share of the norm of its row, below which the column is almost spanned by the columns
 /// before it. The final posterior is then computed by QR, which does not square the condition number.

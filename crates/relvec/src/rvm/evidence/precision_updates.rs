@@ -20,7 +20,7 @@ const SMALL_CHANGE: f64 = 0.1;
 /// Relative rounding of the log evidence.
 const ROUNDING: f64 = 1e-11;
 /// Largest number of times that an update is halved if it would lower the evidence.
-pub(crate) const MAX_HALVINGS: usize = 8;
+const MAX_HALVINGS: usize = 8;
 /// First shift of the diagonal of an indefinite Hessian, as a share of the mean of its diagonal.
 const SHIFT: f64 = 1e-3;
 /// Largest change of a log precision by [`UpdateRule::Exact`] below which Newton's method is tried.
@@ -51,8 +51,6 @@ pub(crate) struct PrecisionUpdate {
     pub clip: f64,
     /// Well-determinedness gamma below which a weight is pruned; 0 prunes none.
     pub prune_below: f64,
-    /// Largest number of times that an update is halved if it would lower the evidence.
-    pub halvings: usize,
 }
 
 /// An update: the new posterior and the largest |d log precision|, which is infinite if weights were pruned.
@@ -118,7 +116,7 @@ impl PrecisionUpdate {
         }
         // All rules overshoot, which is possible if the Hessian is not constant: the last update is shortened.
         let Some((mut alpha, mut beta, mut last)) = shortest else { return Ok(None) };
-        for _ in 0..self.halvings {
+        for _ in 0..MAX_HALVINGS {
             beta.iter_mut().zip(&now.beta).for_each(|(beta, now)| *beta = (*beta * now).sqrt());
             let (unit, before) = (typical(&beta), now.typical_precision());
             alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * before).sqrt());

@@ -9,10 +9,9 @@ use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
 use crate::quadratic::Quadratic;
-use crate::rvm::data::budget::{DENSE, LITTLE, sums_fit};
-use crate::rvm::data::noise::{NoisePrecision, typical};
+use crate::rvm::data::build::{DENSE, LITTLE, sums_fit};
+use crate::rvm::data::noise::{NOISE_CAP, NoisePrecision, Units, typical};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::data::units::{NOISE_CAP, Units};
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 

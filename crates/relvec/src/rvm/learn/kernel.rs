@@ -6,16 +6,16 @@
 
 use ndarray::{Array2, Axis};
 
-use super::fitc_kernel;
 use super::merged_rows::DistinctRows;
 use super::parameters::{AMPLITUDE, NOISE, Parameters, mean_diagonal};
 use super::process_evidence::{self, Evidence};
-use super::scaled_features::Frame;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
 use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
+use crate::rvm::learn::fitc_kernel;
+use crate::rvm::learn::parameters::Frame;
 use crate::rvm::settings::dictionary::Landmarks;
 
 /// Largest number of evidence evaluations, with one width and with one for each feature. 80 give no better held-out

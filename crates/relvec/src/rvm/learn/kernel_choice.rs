@@ -9,7 +9,6 @@ use super::kernel::KernelLearner;
 use super::label_choice;
 use super::label_rows::Labels;
 use super::merged_rows::{DistinctRows, MOST_ROWS};
-use super::scaled_features::{Frame, Moments};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
@@ -17,6 +16,7 @@ use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
+use crate::rvm::learn::parameters::{Frame, Moments};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 

@@ -7,16 +7,14 @@
 use ndarray::{Array2, Axis, concatenate};
 
 use super::all_rows::AllRows;
-use super::label_kernel;
 use super::label_rows::Labels;
-use super::label_sums;
-use super::link;
 use super::merged_rows::MOST_ROWS;
 use super::pivoted_cholesky::Points;
-use super::scaled_features::{Frame, Moments};
+use super::{label_kernel, label_sums, link};
 use crate::error::Result;
 use crate::kernel::{GammaRule, Kernel};
 use crate::rvm::data::training_set::{Learned, TrainingSet};
+use crate::rvm::learn::parameters::{Frame, Moments};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 

@@ -4,12 +4,12 @@
 use super::kernel::{STEP, STRUCTURE, log_normal};
 use super::label_rows::Labels;
 use super::parameters::{Parameters, mean_diagonal};
-use super::scaled_features::Frame;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
 use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::evidence::lbfgs::{self, Limits};
+use crate::rvm::learn::parameters::Frame;
 
 /// Largest number of score evaluations, of which about 8 are taken.
 const EVALUATIONS: usize = 20;

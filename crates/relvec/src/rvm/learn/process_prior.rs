@@ -20,9 +20,9 @@ use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
 use crate::report::{Adjustments, ProcessFit, Report};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
-use crate::rvm::evidence::lbfgs::{self, Limits};
-use crate::rvm::settings::rules::WeightPrior;
-use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::evidence::lbfgs;
+use crate::rvm::evidence::lbfgs::Limits;
+use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 
 /// The prior of a fit before its centres are chosen.
 pub(super) struct Prior {

@@ -1,15 +1,13 @@
 //! The schemes `em` and `mackay`, which start from all columns and re-estimate all precisions in each iteration.
 
-use super::fit_run::{FitRun, SearchStart};
 use crate::error::Result;
 use crate::report::{Actions, Certificate, Status};
-use crate::rvm::data::noise::{NoisePrecision, typical};
-use crate::rvm::data::units::Units;
+use crate::rvm::data::noise::{NoisePrecision, Units, typical};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
-use crate::rvm::evidence::precision_updates::{MAX_HALVINGS, PrecisionUpdate, UpdateRule};
+use crate::rvm::evidence::precision_updates::{PrecisionUpdate, UpdateRule};
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::settings::scheme::Hyperpriors;
-use crate::rvm::settings::schemes::{Em, MacKay};
+use crate::rvm::search::driver::{FitRun, SearchStart};
+use crate::rvm::settings::scheme::{Em, Hyperpriors, MacKay};
 
 /// Default of the initial noise variance, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;
@@ -117,13 +115,7 @@ impl FixedPointRun {
         };
         let now = solver.solve(&active, &a, &solver.problem.training.noise, NoiseChoice::Precision(&beta), None)?;
         let prune_below = if settings.prune && settings.hyperpriors.a == 0.0 { PRUNED } else { 0.0 };
-        let update = PrecisionUpdate {
-            rules: settings.rules,
-            hyperpriors: settings.hyperpriors,
-            clip: CLIP,
-            prune_below,
-            halvings: MAX_HALVINGS,
-        };
+        let update = PrecisionUpdate { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, prune_below };
         Ok(FixedPointRun { update, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
 }

@@ -5,10 +5,10 @@ use rand::SeedableRng;
 use rand::seq::index;
 
 use crate::error::{Error, Result};
-use crate::rvm::data::budget::DENSE;
+use crate::rvm::data::build::DENSE;
 use crate::rvm::data::noise::{NoisePrecision, typical};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
-use crate::rvm::evidence::precision_updates::{MAX_HALVINGS, PrecisionUpdate, UpdateRule};
+use crate::rvm::evidence::precision_updates::{PrecisionUpdate, UpdateRule};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::fixed_point;
 use crate::rvm::settings::scheme::Hyperpriors;
@@ -31,7 +31,6 @@ const MACKAY: PrecisionUpdate = PrecisionUpdate {
     hyperpriors: Hyperpriors::FLAT,
     clip: 50.0,
     prune_below: 1e-12,
-    halvings: MAX_HALVINGS,
 };
 /// Largest number of updates of MacKay's fixed point.
 const STEPS: usize = 100;

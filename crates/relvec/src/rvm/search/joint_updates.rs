@@ -1,15 +1,100 @@
-//! Refitting of a model: joint updates of all precisions until they converge, and deletion of weights whose absence
-//! raises the evidence. Both are repeated until no weight is deleted.
+//! Changes of many weights at once: growth by the columns of largest exact gain, deletion of the weights whose absence
+//! gains most, and the refit that repeats joint updates of all precisions and deletions until neither gains.
+
+use ndarray::Axis;
 
 use crate::error::{Error, Result};
 use crate::report::Actions;
 use crate::rvm::data::noise::NoisePrecision;
-use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
-use crate::rvm::evidence::precision_updates::{MAX_HALVINGS, PrecisionUpdate, UpdateRule, without};
+use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
+use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, covariance};
+use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, by_noise};
+use crate::rvm::evidence::precision_updates::{PrecisionUpdate, UpdateRule, without};
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::search::delete::delete;
-use crate::rvm::settings::scheme::Hyperpriors;
-use crate::rvm::settings::search::Policy;
+use crate::rvm::settings::scheme::{Hyperpriors, Policy};
+
+/// Adds up to `most` columns, each of which gains more than `least` nats in the quadratic form at the mode of `now`.
+///
+/// If no addition gains so much, it takes the best re-estimation or deletion instead. Returns the model and the actions
+/// taken, or `None` if no action gains more than `least`.
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::quadratic`] and [`EvidenceSolver::solve`].
+pub(super) fn grow(
+    solver: &EvidenceSolver,
+    noise: &[NoisePrecision],
+    policy: &Policy,
+    now: &ActivePosterior,
+    (least, most): (f64, usize),
+) -> Result<Option<(ActivePosterior, Vec<Action>)>> {
+    let mut factor = ActiveFactor::new(solver.quadratic(now)?, now, noise, solver.prior);
+    let mut taken: Vec<Action> = factor.add_best(most, least, policy.share).into_iter().map(|(action, _)| action).collect();
+    if taken.is_empty() {
+        let Some((action, _)) = factor.best_action(least, &[], true) else { return Ok(None) };
+        factor.apply(action);
+        taken.push(action);
+    }
+    let mut order: Vec<usize> = (0..factor.active().len()).collect();
+    order.sort_by_key(|i| factor.active()[*i]);
+    let active: Vec<usize> = order.iter().map(|i| factor.active()[*i]).collect();
+    let a: Vec<f64> = order.iter().map(|i| factor.precisions()[*i]).collect();
+    let solution = solver.solve(&active, &a, noise, NoiseChoice::Best, Some(now))?;
+    Ok(Some((solution, taken)))
+}
+
+/// Gain in nats that a deletion must exceed. Smaller gains are rounding.
+const LEAST_GAIN: f64 = 1e-6;
+
+/// Prunes the weights whose deletion raises the evidence of `form`, whose Hessian must be constant. Returns `None` if
+/// there are none, or if the evidence does not rise without them.
+///
+/// With d = Sigma_ii, the deletion of weight i leads to Sigma - Sigma_:i Sigma_i: / d, mu - Sigma_:i mu_i / d, and
+/// E + mu_i^2 / d, (M11).
+///
+/// # Errors
+/// Returns the errors of [`EvidenceSolver::solve`], except that models that cannot be factorised are skipped.
+pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &ActivePosterior) -> Result<Option<ActivePosterior>> {
+    let (m, outputs, count) = (now.active.len(), now.outputs, form.problem.training.count);
+    let mut sigma = covariance(&now.inverse);
+    let mut mean: Vec<Vec<f64>> = (0..outputs).map(|k| now.mean[k * m..(k + 1) * m].to_vec()).collect();
+    let mut energy = now.energy.clone();
+    let mut left: Vec<usize> = (0..m).collect();
+    let copies = (outputs / noise.len()) as f64;
+    while !left.is_empty() {
+        let profiles: Vec<_> = noise.iter().zip(&energy).map(|(noise, e)| noise.profile(*e, count, copies)).collect();
+        let gain = |i: usize| {
+            let d = sigma[[i, i]];
+            let seen = |k: usize, mean: f64| Quality { q: mean / d, energy: energy[k] + mean * mean / d };
+            let s = (1.0 - now.a[i] * d).max(1e-15) / d;
+            let one = ColumnFactors { s, seen: by_noise(noise.len(), outputs, |k| mean[k][i], seen) };
+            form.prior.cost(now.active[i]) - one.contribution(now.a[i], &profiles)
+        };
+        let gains: Vec<f64> = left.iter().map(|i| gain(*i)).collect();
+        let best = (0..left.len()).max_by(|i, j| gains[*i].total_cmp(&gains[*j])).expect("some are left");
+        if !(gains[best] > LEAST_GAIN) {
+            break;
+        }
+        let i = left.swap_remove(best);
+        let (row, d) = (sigma.index_axis(Axis(0), i).to_owned(), sigma[[i, i]]);
+        for (k, mean) in mean.iter_mut().enumerate() {
+            let own = mean[i];
+            energy[k.min(noise.len() - 1)] += own * own / d;
+            mean.iter_mut().zip(&row).for_each(|(mean, s)| *mean -= s * own / d);
+        }
+        for (mut other, s) in sigma.outer_iter_mut().zip(&row) {
+            other.scaled_add(-s / d, &row);
+        }
+    }
+    if left.len() == m {
+        return Ok(None);
+    }
+    left.sort_unstable();
+    match without(form, noise, now, &left, NoiseChoice::Best) {
+        Ok(next) => Ok(Some(next).filter(|next| next.log_evidence > now.log_evidence)),
+        Err(Error::Singular { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// Rise of the Laplace evidence in nats below which updates with a frozen Hessian are undone. Smaller rises are not
 /// worth another search for the mode.
@@ -54,7 +139,7 @@ impl JointUpdates<'_> {
             false => &[UpdateRule::Newton, UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
         };
         let (clip, prune_below) = (self.policy.clip, self.policy.prune_below);
-        let update = PrecisionUpdate { rules, hyperpriors: Hyperpriors::FLAT, clip, prune_below, halvings: MAX_HALVINGS };
+        let update = PrecisionUpdate { rules, hyperpriors: Hyperpriors::FLAT, clip, prune_below };
         for _ in 0..most {
             let Some(step) = update.step(solver, self.noise, now)? else { break };
             let (before, value) = (now.active.len(), now.log_evidence);

@@ -26,14 +26,11 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
 use crate::rvm::evidence::empty;
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::search::fit_run::{FitRun, SearchEffort, SearchStart};
-use crate::rvm::search::grow::grow;
+use crate::rvm::search::driver::{FitRun, SearchEffort, SearchStart};
 use crate::rvm::search::initial_model;
-use crate::rvm::search::joint_updates::JointUpdates;
+use crate::rvm::search::joint_updates::{JointUpdates, grow};
 use crate::rvm::search::sequential::{REJECTED, UNFINISHED};
-use crate::rvm::settings::scheme::{SchemeSettings, Start};
-use crate::rvm::settings::search::Policy;
-use crate::rvm::settings::search::Search;
+use crate::rvm::settings::scheme::{Policy, SchemeSettings, Search, Start};
 
 /// Rise of the log evidence for which a larger model is kept, as a share of the least gain of an action. Smaller rises
 /// are changes in the last digits.

@@ -5,12 +5,11 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Actions, Report, Status};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::evidence::function_values::residual_over_noise;
+use crate::rvm::evidence::active_posterior::residual_over_noise;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::evidence::{empty, model_assembly};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::search::driver::FitDriver;
-use crate::rvm::search::fit_run::{FitRun, SearchEffort, SearchStart, WarmStart};
+use crate::rvm::search::driver::{FitDriver, FitRun, SearchEffort, SearchStart, WarmStart};
 use crate::rvm::search::fixed_point::FixedPointRun;
 use crate::rvm::search::local_search::LocalSearch;
 use crate::rvm::search::sequential::SequentialRun;
@@ -18,8 +17,7 @@ use crate::rvm::search::time_budget;
 use crate::rvm::search::variational::MeanField;
 use crate::rvm::search::working_sets::WorkingSets;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::scheme::{Hyperparameters, Start};
-use crate::rvm::settings::schemes::Inference;
+use crate::rvm::settings::scheme::{Hyperparameters, Inference, Start};
 use crate::sums::Sums;
 
 /// Relative fall of the log evidence from one working set to the next that counts as rounding.

@@ -1,14 +1,13 @@
 //! The sequential algorithm of Tipping & Faul (2003), section 4: one action at a time.
 
-use super::fit_run::{FitRun, SearchStart};
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::noise::{NoisePrecision, typical};
 use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::settings::scheme::Start;
-use crate::rvm::settings::schemes::Sequential;
+use crate::rvm::search::driver::{FitRun, SearchStart};
+use crate::rvm::settings::scheme::{Sequential, Start};
 
 /// Reason of a search that has not converged.
 pub(super) const UNFINISHED: &str = "the search ended before it converged";

@@ -14,8 +14,7 @@ use crate::rvm::search::driver::{Fit, FitDriver};
 use crate::rvm::search::working_sets::WorkingSets;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::scheme::Start;
-use crate::rvm::settings::schemes::Inference;
+use crate::rvm::settings::scheme::{Inference, Start};
 
 /// Largest number of multiplications in the trial sums from which the time of the sums over all rows is estimated.
 const PROBE: usize = 4_000_000_000;
@@ -192,9 +191,7 @@ mod tests {
     use crate::report::{Interrupt, Status};
     use crate::rvm::search::outer_loop;
     use crate::rvm::settings::dictionary::Dictionary;
-    use crate::rvm::settings::schemes::Variational;
-    use crate::rvm::settings::schemes::{Em, MacKay};
-    use crate::rvm::settings::search::Search;
+    use crate::rvm::settings::scheme::{Em, MacKay, Search, Variational};
     use crate::targets::Targets;
 
     const N: usize = 150_000;

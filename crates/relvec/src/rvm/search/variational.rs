@@ -5,7 +5,6 @@ use std::f64::consts::PI;
 
 use ndarray::{ArrayView1, Axis};
 
-use super::fit_run::FitRun;
 use crate::error::Result;
 use crate::linalg;
 use crate::quadratic::Quadratic;
@@ -14,9 +13,9 @@ use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
+use crate::rvm::search::driver::FitRun;
 use crate::rvm::search::fixed_point;
-use crate::rvm::settings::scheme::Hyperpriors;
-use crate::rvm::settings::schemes::Variational;
+use crate::rvm::settings::scheme::{Hyperpriors, Variational};
 use crate::special::{lgamma_rise, log_rise};
 use crate::sums::Sums;
 

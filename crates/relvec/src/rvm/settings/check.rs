@@ -1,17 +1,15 @@
 //! Checks of the parameters: ranges, and combinations that are not possible.
 
 use super::dictionary::{Dictionary, Landmarks};
-use super::rules::{CentreRule, WeightPrior};
 use super::rvm::Rvm;
 use super::scheme::Hyperpriors;
-use super::schemes::Inference;
-use super::schemes::Variational;
-use super::search::Search;
 use crate::design::Basis;
 use crate::error::{Result, require, require_threads};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::Likelihood;
 use crate::model::{PosteriorRule, Variance};
+use crate::rvm::settings::rvm::{CentreRule, WeightPrior};
+use crate::rvm::settings::scheme::{Inference, Search, Variational};
 use crate::targets::MultiClass;
 
 impl Rvm {

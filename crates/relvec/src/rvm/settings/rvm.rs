@@ -1,23 +1,23 @@
-//! The parameters of a relevance vector machine, and values that depend on them alone.
+//! The parameters of a relevance vector machine, named settings, and values that depend on them alone.
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::dictionary::{Dictionary, DictionaryRule, Landmarks};
-use super::rules::{CentreRule, WeightPrior};
-use super::scheme::Hyperpriors;
-use super::schemes::Inference;
-use super::search::Search;
-use super::sparsity::{Sparsity, SparsityRule};
 use crate::design::Basis;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, require};
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::Likelihood;
 use crate::memory;
 use crate::model::{PosteriorRule, Variance};
+use crate::registry::rules;
+use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::settings::scheme::{Hyperpriors, Inference, Search};
 use crate::targets::{MultiClass, Targets, Values};
 
+/// Values of the sparsity that are allowed, for errors.
+const NATS: &str = "zero or a positive number of nats, \"auto\" or \"cv\"";
 /// Sparsity of the rule `auto` for schemes that score single kernels, in nats per kernel. Of 0, 0.5, 1 and 2 it has the
 /// best held-out density at 100 to 400 rows; 0 interpolates.
 const AUTO_NATS: f64 = 1.0;
@@ -261,5 +261,151 @@ impl Rvm {
             Sparsity::Rule(SparsityRule::Auto) if matches!(self.inference, Inference::Search(_)) && flat => AUTO_NATS,
             Sparsity::Rule(_) => 0.0,
         }
+    }
+}
+
+impl Rvm {
+    /// Returns the settings of the papers.
+    ///
+    /// These are a Gaussian kernel of given width, one precision per weight, an intercept that may be pruned, a search
+    /// for the highest evidence without a penalty (sparsity 0), and the variance of the posterior.
+    ///
+    /// The papers choose the width by cross-validation. Here gamma is 1 / (features x variance), unless the kernel is
+    /// replaced as in the example.
+    ///
+    /// Sources: Tipping, "Sparse Bayesian learning and the relevance vector machine", Journal of Machine Learning
+    /// Research 1, 2001, for the model; Tipping and Faul, "Fast marginal likelihood maximisation for sparse Bayesian
+    /// models", Artificial Intelligence and Statistics, 2003, for the search.
+    ///
+    /// ```
+    /// use relvec::{Rbf, Rvm};
+    ///
+    /// let rvm = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), ..Rvm::tipping2001() };
+    /// rvm.check()?;
+    /// # Ok::<(), relvec::Error>(())
+    /// ```
+    pub fn tipping2001() -> Rvm {
+        Rvm {
+            kernel: Kernel::Rbf(crate::Rbf { gamma: Gamma::Rule(GammaRule::Scale) }),
+            bias: true,
+            inference: Inference::Search(Search::default()),
+            sparsity: 0.0.into(),
+            variance: Some(Variance::Posterior),
+            weight_prior: WeightPrior::Ard,
+            ..Rvm::default()
+        }
+    }
+}
+
+rules! {
+    /// Rule for the centres of kernels.
+    #[derive(Default)]
+    pub enum CentreRule, "rule for centres" {
+        /// Every centre is a training row or a given landmark.
+        #[default]
+        Fixed = "fixed",
+        /// The gradient of the log evidence moves the centres. They are kept if the evidence of all rows is higher.
+        Learned = "learned",
+    }
+}
+
+rules! {
+    /// Prior of the weights.
+    #[derive(Default)]
+    pub enum WeightPrior, "prior of the weights" {
+        /// Every weight has its own precision, which is learned: automatic relevance determination, Tipping's model.
+        Ard = "ard",
+        /// The weights have the covariance of a Gaussian process with the kernel, (M70). The variance of predictions
+        /// grows away from the data.
+        ///
+        /// In regression with Gaussian noise, other rows complete the relevance vectors of the search until the
+        /// residual variance of the prior is small, see [`Rvm::residual`](crate::Rvm::residual). Above 3,000 rows there
+        /// is no search, and its settings have no effect: the centres are rows drawn at random, 1,500 at most unless
+        /// the dictionary has a size. Classes in one model are learned by regression on their labels, without a search,
+        /// (M80).
+        Process = "process",
+        /// `process` if it can be combined with the other settings, else `ard`. Above 3,000 rows, settings of the
+        /// search (inference, sparsity) also select `ard`.
+        #[default]
+        Auto = "auto",
+    }
+}
+
+/// Log prior odds against each kernel, in nats: a model of M kernels has the log prior -M times this, (M56).
+///
+/// With 0 the evidence alone decides, as in the papers. The search then picks the best of very many sets of kernels
+/// without a penalty for the selection. If more than a tenth of the rows become relevance vectors, intervals are too
+/// narrow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "sparsity must be zero or a positive number of nats, \"auto\" or \"cv\"")]
+pub enum Sparsity {
+    /// A number of nats, >= 0.
+    Nats(f64),
+    /// A rule.
+    Rule(SparsityRule),
+}
+
+/// Rules for [`Sparsity`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SparsityRule {
+    /// 1 for the scheme `search` without hyperpriors, else 0.
+    Auto,
+    /// The value with the best predictions of held-out rows, by cross-validation, see [`Rvm::cv`](crate::Rvm::cv).
+    Cv,
+}
+
+impl Default for Sparsity {
+    fn default() -> Self {
+        Sparsity::Rule(SparsityRule::Auto)
+    }
+}
+
+impl From<f64> for Sparsity {
+    fn from(nats: f64) -> Self {
+        Sparsity::Nats(nats)
+    }
+}
+
+impl FromStr for Sparsity {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || Error::Parameter { name: "sparsity".into(), found: text.into(), expected: NATS.into() };
+        let sparsity = match text {
+            "auto" => Sparsity::Rule(SparsityRule::Auto),
+            "cv" => Sparsity::Rule(SparsityRule::Cv),
+            _ => Sparsity::Nats(text.parse().map_err(|_| bad())?),
+        };
+        sparsity.check().map(|()| sparsity)
+    }
+}
+
+impl Sparsity {
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Sparsity::Nats(nats) => require(nats.is_finite() && nats >= 0.0, || "sparsity".into(), nats, NATS),
+            Sparsity::Rule(_) => Ok(()),
+        }
+    }
+
+    /// Returns true if a penalty is given or is to be chosen by cross-validation.
+    pub(crate) fn is_asked(self) -> bool {
+        !matches!(self, Sparsity::Rule(SparsityRule::Auto)) && self != Sparsity::Nats(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tipping2001_has_the_settings_of_the_papers() {
+        let rvm = Rvm::tipping2001();
+        rvm.check().unwrap();
+        assert_eq!(rvm.kernel.gamma(), Some(&Gamma::Rule(GammaRule::Scale)));
+        assert!(rvm.kernels.is_empty() && rvm.bias && !rvm.calibrate);
+        assert_eq!((rvm.nats(), rvm.variance, rvm.weight_prior), (0.0, Some(Variance::Posterior), WeightPrior::Ard));
+        assert!(matches!(rvm.inference, Inference::Search(_)));
     }
 }
