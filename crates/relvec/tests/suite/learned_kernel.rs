@@ -1,6 +1,11 @@
 //! Kernels learned without a fit.
 
-use ndarray::{Array1, Array2, Axis, concatenate};
+use std::f64::consts::PI;
+
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_pcg::Pcg64;
 use relvec::*;
 
 use crate::support::close;
@@ -86,6 +91,49 @@ fn noise_and_constant_targets_have_no_structure_to_learn() {
         assert!(!learned.has_structure && learned.gain < 0.5, "{what}: {learned:?}");
         let numbers = learned.amplitude.iter().chain(&learned.noise_variance).chain([&learned.log_evidence, &learned.gain]);
         assert!(numbers.into_iter().all(|v| v.is_finite()), "{what}: {learned:?}");
+    }
+}
+
+/// Returns normal pseudo-random numbers, `[n, d]`.
+fn normals(seed: u64, n: usize, d: usize) -> Array2<f64> {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    Array2::from_shape_simple_fn((n, d), || StandardNormal.sample(&mut rng))
+}
+
+/// With many features for the number of rows, one width for each fits any targets. Held-out rows must not be predicted
+/// worse than by the mean and the variance of the targets.
+#[test]
+fn widths_of_many_features_do_not_overfit() {
+    let functions: [(&str, fn(ArrayView1<f64>) -> f64); 3] = [
+        ("noise", |_| 0.0),
+        ("linear", |x| x.sum() / (x.len() as f64).sqrt()),
+        ("sign", |x| x.iter().enumerate().map(|(k, x)| x * (1.0 + k as f64).sin()).sum::<f64>().signum()),
+    ];
+    for (n, d) in [(30, 40), (60, 20), (60, 100), (80, 40)] {
+        for (seed, (name, f)) in (0..4).flat_map(|seed| functions.iter().map(move |function| (seed, function))) {
+            let all = normals(seed, n + 300, d + 1);
+            let (x, noise) = all.view().split_at(Axis(1), d);
+            let t = x.map_axis(Axis(1), |x| f(x)) + 0.5 * &noise.column(0);
+            let ((x, x_new), (t, t_new)) = (x.split_at(Axis(0), n), t.view().split_at(Axis(0), n));
+            let (model, _) = Rvm::default().fit(x, &Targets::real(t)).unwrap();
+            let prediction = model.predict(x_new).unwrap();
+            let (mean, variance) = (t.mean().unwrap(), t.var(1.0));
+            let of_mean = t_new.mapv(|t| -0.5 * ((t - mean).powi(2) / variance + (2.0 * PI * variance).ln()));
+            let gain = (prediction.log_density(t_new) - of_mean).mean().unwrap();
+            assert!(gain > -0.35, "{n} rows, {d} features, {name}, seed {seed}: {gain}");
+        }
+    }
+}
+
+#[test]
+fn few_of_many_features_are_found() {
+    for seed in 0..3 {
+        let all = normals(seed, 100, 41);
+        let (x, noise) = all.view().split_at(Axis(1), 40);
+        let t = x.map_axis(Axis(1), |x| (2.0 * x[0]).sin() + x[1] * x[2]) + 0.3 * &noise.column(0);
+        let learned = learn(&Rvm::default(), &x.to_owned(), &t);
+        let gammas = gammas(&learned.kernel);
+        assert!(learned.per_feature && gammas[..3].iter().all(|g| *g > 0.02), "seed {seed}: {learned:?}");
     }
 }
 

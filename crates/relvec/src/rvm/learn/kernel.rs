@@ -81,10 +81,13 @@ const LEAST_GAMMA: f64 = 1e-4;
 const NARROWER: f64 = 20.0;
 /// Number of rows from which the priors are wide. With fewer rows, wide priors find structure in pure noise.
 const WIDE_FROM: f64 = 60.0;
-/// Log prior odds of one width against one for each of D features, with wide priors: MARGIN + `MARGIN_PER_FEATURE` D
-/// nats.
-const MARGIN: f64 = 1.0;
-const MARGIN_PER_FEATURE: f64 = 0.3;
+/// Overfitting by one width, in nats: 1 with wide priors (Akaike 1974), and less with narrow ones, which determine most
+/// widths. One width for each feature must gain this for every width but the first. On 144 tables of 8 to 100 features
+/// and 60 to 200 rows, a third of it lets 17 % end more than 0.1 nats worse than the other choice, and five end more
+/// than a nat worse than a constant; 1 lets 4 %, and none. Without it, tables of 20 to 50 rows in 20 and more features
+/// end up to 1.1 nats worse than a constant; with 0.3, up to 0.3.
+const OPTIMISM: f64 = 1.0;
+const NARROW_OPTIMISM: f64 = 0.3;
 /// Smallest gain, in nats, of a process over a constant with noise.
 pub(super) const STRUCTURE: f64 = 0.5;
 /// A kernel for a sparse search is made narrow enough that the mean of sum_d gamma_d (x_d - x'_d)^2 over pairs of rows
@@ -99,17 +102,18 @@ pub(super) struct Priors {
     length_sd: f64,
     pub noise: (f64, f64),
     pub amplitude: Option<(f64, f64)>,
-    /// Log prior odds against one width for each feature, in nats.
+    /// Gain of one width for each feature over one width that is overfitting, in nats.
     margin: f64,
 }
 
 impl Priors {
     pub fn new(count: f64, features: usize) -> Priors {
+        let further = features.saturating_sub(1) as f64;
         if count < WIDE_FROM {
-            return Priors { length_sd: 0.75, noise: (-1.0, 1.0), amplitude: Some((0.0, 1.0)), margin: 0.0 };
+            let margin = NARROW_OPTIMISM * further;
+            return Priors { length_sd: 0.75, noise: (-1.0, 1.0), amplitude: Some((0.0, 1.0)), margin };
         }
-        let margin = MARGIN + MARGIN_PER_FEATURE * features as f64;
-        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, 1.5), amplitude: None, margin }
+        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, 1.5), amplitude: None, margin: OPTIMISM * further }
     }
 }
 
@@ -178,7 +182,7 @@ impl KernelLearner<'_> {
         };
         let before = one.iter().chain(&several).map(|peak| peak.evaluations).sum();
         let best = match (one, several) {
-            (Some(one), Some(several)) if several.log_posterior > one.log_posterior + priors.margin => several,
+            (Some(one), Some(several)) if several.log_posterior > one.log_posterior.max(constant) + priors.margin => several,
             (Some(one), _) => one,
             (None, several) => several.expect("one of the two was maximised"),
         };
