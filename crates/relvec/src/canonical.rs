@@ -181,6 +181,8 @@ impl<R> Canonical<R> {
 /// between folds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copies {
+    /// Number of the user's rows of each merged row, whatever their weights.
+    users: Vec<usize>,
     /// Number of copies of weight 1 of each merged row.
     single: Vec<f64>,
     /// End of the other copies of each merged row in `others`.
@@ -191,6 +193,7 @@ pub(crate) struct Copies {
 
 impl Copies {
     fn add_row(&mut self) {
+        self.users.push(0);
         self.single.push(0.0);
         self.end.push(self.others.len());
     }
@@ -198,6 +201,7 @@ impl Copies {
     /// Adds one of the user's rows to the last merged row. The weights must ascend.
     fn add(&mut self, weight: f64) {
         let row = self.single.len() - 1;
+        self.users[row] += 1;
         if weight.fract() == 0.0 {
             self.single[row] += weight;
         } else {
@@ -208,6 +212,11 @@ impl Copies {
 
     pub fn n_rows(&self) -> usize {
         self.single.len()
+    }
+
+    /// Returns the number of the user's rows of each merged row, `[N]`.
+    pub fn users(&self) -> &[usize] {
+        &self.users
     }
 
     fn others(&self, row: usize) -> &[f64] {
@@ -229,6 +238,7 @@ impl Copies {
         let mut out = Copies::default();
         for row in rows {
             out.add_row();
+            *out.users.last_mut().expect("a row was added") = self.users[*row];
             *out.single.last_mut().expect("a row was added") = self.single[*row];
             out.others.extend(self.others(*row));
             *out.end.last_mut().expect("a row was added") = out.others.len();

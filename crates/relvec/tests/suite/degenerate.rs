@@ -400,3 +400,42 @@ fn features_in_any_unit_fit_alike_or_are_rejected_by_name() {
     let error = model.predict(far.view()).unwrap_err().to_string();
     assert!(error.contains("row 1, column 1 is -1.7e308"), "{error}");
 }
+
+/// Discrete features with few different rows, and targets that follow from them, leave no scatter from which the noise
+/// could be told. A model is found all the same, as with a little noise.
+#[test]
+fn exact_targets_of_discrete_features_are_found() {
+    let functions: [(usize, fn(&[f64]) -> f64); 5] = [
+        (1, |x| 3.0 * x[0]),
+        (2, |x| 3.0 * x[0] - 2.0 * x[1]),
+        (2, |x| f64::from(x[0] > 0.5 && x[1] > 0.5)),
+        (3, |x| x.iter().sum::<f64>() % 2.0),
+        (4, |x| x[0] + x[3]),
+    ];
+    let mut random = rand_pcg::Pcg64::seed_from_u64(5);
+    for (rows, (features, f)) in [60, 200].into_iter().flat_map(|rows| functions.map(|function| (rows, function))) {
+        let x = Array2::from_shape_simple_fn((rows, features), || f64::from(random.random_bool(0.4)));
+        let t: Array1<f64> = x.outer_iter().map(|x| f(&x.to_vec())).collect();
+        for weight_prior in [WeightPrior::Auto, WeightPrior::Ard] {
+            let (model, _) = Rvm { weight_prior, ..Rvm::default() }.fit(x.view(), &Targets::real(t.view())).unwrap();
+            let error = (&model.predict(x.view()).unwrap().mean - &t).mapv(f64::abs).fold(0.0, |a: f64, b| a.max(*b));
+            assert!(error < 0.05, "{rows} rows, {features} features, {weight_prior:?}: an error of {error}");
+        }
+    }
+}
+
+/// Copies of all rows, and samples with replacement, are no evidence that there is no noise.
+#[test]
+fn copies_do_not_hide_the_noise() {
+    let (x, e) = (uniform(3, 80, 2), noise(4, 80));
+    let t = x.column(0).mapv(|x| (1.5 * x).sin()) + &(0.3 * &e);
+    let mut random = rand_pcg::Pcg64::seed_from_u64(6);
+    let even: Vec<usize> = (0..80).flat_map(|n| [n; 4]).collect();
+    let drawn: Vec<usize> = (0..80).map(|_| random.random_range(0..80)).collect();
+    for rows in [even, drawn] {
+        let (x, t) = (x.select(ndarray::Axis(0), &rows), t.select(ndarray::Axis(0), &rows));
+        let (model, _) = Rvm::default().fit(x.view(), &Targets::real(t.view())).unwrap();
+        let noise = model.noise_std().unwrap();
+        assert!((0.15..0.6).contains(&noise), "{} rows: {noise}", rows.len());
+    }
+}

@@ -169,7 +169,7 @@ impl Surrogate {
         let weights = training.sample_weights();
         let of = |v: &[f64]| -> Vec<f64> { drawn.iter().map(|n| v[*n]).collect() };
         let (x, t) = (training.rows.select(Axis(0), drawn), self.t.select(Axis(0), drawn));
-        DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors)).without_copies()
+        DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors)).without_copies(training, drawn)
     }
 
     /// Returns the targets of a process: real targets as they are, the labels of classes, or the log rates of counts.

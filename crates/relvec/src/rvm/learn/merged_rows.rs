@@ -19,6 +19,10 @@ use crate::rvm::data::training_set::TrainingSet;
 /// with more rows than a dense process can use.
 pub(in crate::rvm) const MOST_ROWS: usize = 3000;
 
+/// Mean number of rows of an input from which unevenly repeated inputs are no copies. Samples that are drawn with
+/// replacement have 1.6.
+const DISCRETE: f64 = 3.0;
+
 /// Rows of different inputs, with the terms of the log evidence that do not depend on the mean targets.
 #[derive(Debug, Clone)]
 pub(in crate::rvm) struct DistinctRows {
@@ -66,22 +70,43 @@ impl DistinctRows {
         DistinctRows { x: x.select(Axis(0), &first), t: mean, weights, count, scatter, log_factors, copies }
     }
 
-    /// Returns the rows from which kernel, amplitude and noise are learned. Copies with one target are scaled to the
-    /// weight of one row on average. Copies have the same noise, so that a process would take their agreement for the
-    /// absence of noise. If targets of equal inputs differ, their scatter determines the noise, and their weights are
-    /// kept.
-    pub fn without_copies(&self) -> DistinctRows {
-        let copies: Vec<f64> = self.copies.iter().flatten().copied().collect();
-        let share = copies.len() as f64 / copies.iter().sum::<f64>();
-        let mut rows = self.clone();
+    /// Returns the rows from which kernel, amplitude and noise are learned. They were merged from the rows `rows` of a
+    /// training set.
+    ///
+    /// Copies with one target are scaled to the weight of one row on average. Copies have the same noise, so that a
+    /// process would take their agreement for the absence of noise. If targets of equal inputs differ, their scatter
+    /// determines the noise, and their weights are kept. Inputs that repeat often and unevenly are values of discrete
+    /// features and no copies: their agreement shows that there is no noise.
+    pub fn without_copies(&self, training: &TrainingSet, rows: &[usize]) -> DistinctRows {
+        let alike = self.copies.iter().flatten();
+        let (inputs, weight) = (alike.clone().count() as f64, alike.sum::<f64>());
+        let share = self.observations(training, rows).unwrap_or(inputs) / weight;
+        let mut out = self.clone();
         for (g, own) in self.copies.iter().enumerate() {
             let Some(own) = own else { continue };
-            rows.weights[g] *= share;
-            rows.log_factors[g] *= share;
-            rows.copies[g] = Some(share * own);
-            rows.count += (share - 1.0) * own;
+            out.weights[g] *= share;
+            out.log_factors[g] *= share;
+            out.copies[g] = Some(share * own);
+            out.count += (share - 1.0) * own;
         }
-        rows
+        out
+    }
+
+    /// Returns the number of the user's rows at inputs of one target each, if they are no copies.
+    fn observations(&self, training: &TrainingSet, rows: &[usize]) -> Option<f64> {
+        let users = training.copies.users();
+        if users.is_empty() {
+            return None;
+        }
+        let groups = rows.chunk_by(|i, j| training.rows.row(*i) == training.rows.row(*j));
+        let counts: Vec<usize> = groups
+            .zip(&self.copies)
+            .filter(|(_, alike)| alike.is_some())
+            .map(|(group, _)| group.iter().map(|n| users[*n]).sum())
+            .collect();
+        let total = counts.iter().sum::<usize>() as f64;
+        let uneven = counts.iter().any(|count| *count != counts[0]);
+        (uneven && total >= DISCRETE * counts.len() as f64).then_some(total)
     }
 
     /// Merges the rows `rows` (ascending) of a training set with real targets, in internal units.

@@ -96,7 +96,8 @@ impl Rvm {
         let begin = Instant::now();
         let n = training.rows.nrows();
         let prior = self.process_of(training)?;
-        let sample = DistinctRows::of(training, &Landmarks::any(n, ROWS, self.seed.wrapping_add(2))).without_copies();
+        let drawn = Landmarks::any(n, ROWS, self.seed.wrapping_add(2));
+        let sample = DistinctRows::of(training, &drawn).without_copies(training, &drawn);
         let candidates = self.drawn(training, sample.len(), LADDER.len());
         let points = Points { x: concatenate![Axis(0), sample.x, at(training, &candidates)], first: sample.len() };
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;

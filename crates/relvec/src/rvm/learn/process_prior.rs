@@ -105,12 +105,13 @@ impl Rvm {
         }
         let begin = Instant::now();
         let (model, report) = searched;
-        let rows = DistinctRows::of(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
+        let all: Vec<usize> = (0..training.rows.nrows()).collect();
+        let rows = DistinctRows::of(training, &all);
         let prior = self.process_of(training)?;
         let points = Points::of(training, &rows);
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
-        let even = rows.without_copies();
+        let even = rows.without_copies(training, &all);
         let left = |pivots: &Pivots| ratio * pivots.mean_residual(&even.weights);
         if prior.structure {
             let candidates = model.relevance.iter().filter_map(|row| training.candidate_of.get(*row).copied().flatten());
