@@ -106,8 +106,8 @@ TABLE: dict[str, Parameter] = {
         parentheses, as in ``"rbf[age,income] + periodic(period=365.25)[day] + linear"``, or built with
         `relvec.kernels`. Columns are numbers from 0, or names of the columns of a frame. A name that contains a space,
         comma, bracket or quotation mark, or is a number, is written in double quotation marks. Parameters that such an
-        expression does not give are learned: `gamma`, the amplitudes of the terms, and the period, starting from its
-        given value. A kernel of `sklearn.gaussian_process.kernels` is translated into a kernel of
+        expression does not give are learned: `gamma`, the amplitudes of the terms, and the period, which starts from
+        its given value or is found. A kernel of `sklearn.gaussian_process.kernels` is translated into a kernel of
         relvec with the given parameters.""",
         [Expressions(names(*KERNELS, "auto", "precomputed").options), list, callable],
         of="str",

@@ -84,7 +84,14 @@ def Linear(*, columns: Sequence[int | str] | None = None) -> Kernel:
 
 
 def Periodic(
-    period: float, gamma: Any = None, *, fixed: bool = False, columns: Sequence[int | str] | None = None
+    period: float | None = None,
+    gamma: Any = None,
+    *,
+    fixed: bool = False,
+    columns: Sequence[int | str] | None = None,
 ) -> Kernel:
-    """Return exp(-4 gamma sin^2(pi r / period)); `period` is the initial value if gamma is learned, unless `fixed`."""
+    """Return exp(-4 gamma sin^2(pi r / period)).
+
+    If gamma is learned, `period` is the initial value, unless it is `fixed`. A period of None is found.
+    """
     return _kernel("periodic", columns, gamma=gamma, period=period, fixed=fixed or None)

@@ -257,10 +257,10 @@ fn feature_sum(w: &Writer, kernel: &Kernel, features: &Loop) -> (&'static str, S
         Kernel::Laplacian(_) => ("0", format!("t = {z} - c; s += {gamma} * fabs$(t);")),
         Kernel::Periodic(own) => {
             // A rounded period changes the remainder by its error times the number of periods in the difference.
-            let period = w.rounded(own.period);
-            let error = own.period / period - 1.0;
+            let period = w.rounded(own.number());
+            let error = own.number() / period - 1.0;
             let correction = if error == 0.0 { String::new() } else { format!(" t -= {} * (c - t);", w.number(error)) };
-            let (period, turn) = (w.number(period), w.number(PI / own.period));
+            let (period, turn) = (w.number(period), w.number(PI / own.number()));
             ("0", format!("c = {z} - c; t = fmod$(c, {period});{correction} t = sin$({turn} * t); s += {gamma} * t * t;"))
         }
         Kernel::Linear(_) => ("0", format!("s += {z} * c;")),

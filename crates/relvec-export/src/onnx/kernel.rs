@@ -45,7 +45,7 @@ pub(super) fn values<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centre
         Kernel::Sigmoid(sigmoid) => (products() + sigmoid.coef0).tanh(),
         Kernel::LinearSpline(_) => linear_spline(graph, x, centres),
         Kernel::Periodic(own) => {
-            let angles = centres.mapv(|c| TAU * ((c % own.period) / own.period));
+            let angles = centres.mapv(|c| TAU * ((c % own.number()) / own.number()));
             let points = concatenate![Axis(1), angles.mapv(f64::cos), angles.mapv(f64::sin)];
             let gamma = concatenate![Axis(0), gamma, gamma];
             (-squared_distances(graph, circles(graph, x, own, single), &gamma, &points, single)).exp()
@@ -73,12 +73,12 @@ fn inputs<'g>(graph: &'g Graph, x: Value<'g>, factor: &Factor) -> Value<'g> {
 
 /// Returns points on circles, [N, 2 D], for rows `x`, [N, D]: the cosines of the angles 2 pi x / period, then the sines.
 fn circles<'g>(graph: &'g Graph, x: Value<'g>, own: &Periodic, single: bool) -> Value<'g> {
-    let held = if single { f64::from(own.period as f32) } else { own.period };
+    let held = if single { f64::from(own.number() as f32) } else { own.number() };
     let rest = x.remainder(held);
     // A rounded period shifts the angle by its error times the number of periods in x.
-    let error = own.period / held - 1.0;
+    let error = own.number() / held - 1.0;
     let rest = if error == 0.0 { rest } else { rest - (x - rest) * error };
-    let angles = rest * (TAU / own.period);
+    let angles = rest * (TAU / own.number());
     // Older versions of onnxruntime have Sin in double precision, but not Cos.
     graph.concat(&[(angles + FRAC_PI_2).sin(), angles.sin()], 1)
 }

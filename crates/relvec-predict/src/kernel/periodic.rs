@@ -9,7 +9,7 @@ use super::distance::Distances;
 use super::form::Form;
 use super::vector::Decay;
 use super::{DataScale, Fill, Gamma, KernelFunction, positive};
-use crate::error::Result;
+use crate::error::{Result, require};
 use crate::prelude::*;
 
 /// exp(-4 sum_d gamma_d sin^2(pi (x_d - x'_d) / period)). It is the Gaussian kernel of the points (cos, sin)(2 pi x_d /
@@ -21,26 +21,34 @@ pub struct Periodic {
     /// Inverse squared width on the circle, > 0. The rules `scale` and `auto` give 1 / D.
     pub gamma: Gamma,
     /// Period of every feature, > 0, in the unit of the feature. If gamma is learned, this is the initial value of the
-    /// period.
-    pub period: f64,
-    /// True if the period is not learned.
+    /// period. If it is `None`, the period is found if gamma is learned, and is 1 otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<f64>,
+    /// True if the period, which is then given, is not learned.
     pub fixed: bool,
 }
 
 impl Default for Periodic {
     fn default() -> Self {
-        Periodic { gamma: Gamma::default(), period: 1.0, fixed: false }
+        Periodic { gamma: Gamma::default(), period: None, fixed: false }
     }
 }
 
 impl Periodic {
+    /// Returns the period of a resolved kernel.
+    #[doc(hidden)]
+    pub fn number(&self) -> f64 {
+        self.period.expect("the kernel is resolved")
+    }
+
     /// Returns points on circles, [n, 2D], for rows `x`, [n, D].
     fn circles(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        let period = self.number();
         let mut points = Array2::zeros((x.nrows(), 2 * x.ncols()));
         for (mut pair, x) in points.axis_chunks_iter_mut(Axis(1), 2).zip(x.columns()) {
             for (mut point, x) in pair.outer_iter_mut().zip(x) {
                 // The remainder is exact, while a large multiple of 2 pi is rounded.
-                let (sin, cos) = (TAU * ((x % self.period) / self.period)).sin_cos();
+                let (sin, cos) = (TAU * ((x % period) / period)).sin_cos();
                 (point[0], point[1]) = (cos, sin);
             }
         }
@@ -51,10 +59,13 @@ impl Periodic {
 impl KernelFunction for Periodic {
     fn check(&self) -> Result<()> {
         self.gamma.check("periodic")?;
-        positive("kernel.periodic.period", self.period)
+        let given = self.period.is_some() || !self.fixed;
+        require(given, || "kernel.periodic.period".into(), "none", "a number, because it is fixed")?;
+        positive("kernel.periodic.period", self.period.unwrap_or(1.0))
     }
 
     fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.period = self.period.or(Some(1.0));
         // A circle has the same extent for any data.
         self.gamma.resolve("periodic", &DataScale { variance: 1.0, ..*data })
     }
@@ -74,12 +85,12 @@ impl KernelFunction for Periodic {
 
     fn parameters(&self) -> Vec<(String, f64)> {
         let mut all = self.gamma.parameters();
-        all.push(("period".into(), self.period));
+        all.extend(self.period.map(|period| ("period".into(), period)));
         all
     }
 
     fn set_parameters(&mut self, values: &[f64]) {
-        self.period = self.gamma.set(values)[0];
+        self.period = self.gamma.set(values).first().copied();
     }
 
     fn form(&self) -> Form<'_> {

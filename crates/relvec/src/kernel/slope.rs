@@ -112,10 +112,11 @@ fn of_periodic(own: &Periodic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayV
     let mut k = Array2::zeros(w.dim());
     Kernel::from(own.clone()).block(a, b, k.view_mut());
     k *= &w;
+    let period = own.number();
     let (mut by_gamma, mut by_period) = (vec![0.0; a.ncols()], 0.0);
     for ((i, j), k) in k.indexed_iter() {
         for (d, by_gamma) in by_gamma.iter_mut().enumerate() {
-            let (gamma, angle) = (own.gamma.at(d), PI * (a[[i, d]] - b[[j, d]]) / own.period);
+            let (gamma, angle) = (own.gamma.at(d), PI * (a[[i, d]] - b[[j, d]]) / period);
             let (sin, cos) = angle.sin_cos();
             *by_gamma -= 4.0 * k * gamma * sin * sin;
             by_period += 8.0 * k * gamma * angle * sin * cos;

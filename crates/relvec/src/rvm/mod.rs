@@ -84,6 +84,7 @@ mod learn {
     pub(crate) mod link;
     pub(crate) mod merged_rows;
     pub(crate) mod parameters;
+    pub(crate) mod period;
     pub(crate) mod pivoted_cholesky;
     pub(crate) mod process_by_sums;
     pub(crate) mod process_evidence;

@@ -19,9 +19,10 @@ fn sample(name: &str, gamma: impl Into<Gamma>) -> Kernel {
         "poly" => Poly { gamma, coef0: 0.5, degree: 3 }.into(),
         "sigmoid" => Sigmoid { gamma, coef0: -0.3 }.into(),
         "linear_spline" => LinearSpline {}.into(),
-        "periodic" => Periodic { gamma, period: 1.3, fixed: false }.into(),
+        "periodic" => Periodic { gamma, period: Some(1.3), fixed: false }.into(),
         "sum" => {
-            let product = vec![Factor::new(Periodic { gamma: gamma.clone(), period: 2.7, fixed: true }), Factor::new(Linear {})];
+            let product =
+                vec![Factor::new(Periodic { gamma: gamma.clone(), period: Some(2.7), fixed: true }), Factor::new(Linear {})];
             let rbf = vec![Factor::new(Rbf { gamma })];
             Sum { terms: vec![Term { amplitude: Some(1.4), factors: rbf }, Term { amplitude: Some(0.3), factors: product }] }
                 .into()
@@ -56,7 +57,7 @@ fn formula(kernel: &Kernel, x: ArrayView1<f64>, z: ArrayView1<f64>) -> f64 {
         Kernel::Poly(k) => (inner(&k.gamma) + k.coef0).powi(k.degree as i32),
         Kernel::Sigmoid(k) => (inner(&k.gamma) + k.coef0).tanh(),
         Kernel::Periodic(k) => {
-            let turn = |d: usize| (std::f64::consts::PI * (x[d] - z[d]) / k.period).sin();
+            let turn = |d: usize| (std::f64::consts::PI * (x[d] - z[d]) / k.period.unwrap()).sin();
             (-4.0 * sum(&|d| at(&k.gamma, d) * turn(d).powi(2))).exp()
         }
         Kernel::Sum(k) => {

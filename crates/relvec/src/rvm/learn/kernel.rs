@@ -37,7 +37,7 @@ const TRIAL_GAMMAS: [f64; 3] = [0.7, 6.0, 50.0];
 /// A trial value must exceed the present gamma by at least this factor.
 const LEAST_TRIAL_RATIO: f64 = 4.0;
 /// A trial must gain more than this many nats, the prior odds of a parameter.
-const LEAST_GAIN: f64 = 1.0;
+pub(super) const LEAST_GAIN: f64 = 1.0;
 /// Number of rows on which trials are evaluated.
 const TRIAL_ROWS: usize = 250;
 const TRIAL_SEED: u64 = 0;
@@ -63,7 +63,7 @@ const MOST_LOSS: f64 = 5.0;
 const FIRST_TRIAL_GAMMA: f64 = 1e-3;
 const FIRST_TRIAL_NOISE: f64 = 0.5;
 /// Prior variance of the constant, for targets of unit variance.
-const CONSTANT: f64 = 1.0;
+pub(super) const CONSTANT: f64 = 1.0;
 /// Largest number of evidence evaluations on more rows. With 12, a robot arm (32 features) and elevators lose 0.02
 /// nats; 30 gain nothing.
 const MORE_EVALUATIONS: usize = 20;

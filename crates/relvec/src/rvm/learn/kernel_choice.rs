@@ -90,6 +90,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
         let scale = training.data_scale();
         let own = if kernel.learned_rule().is_some() { kernel.prepared(&scale)? } else { kernel.resolve(&scale)? };
         let own = if one_width { own.with_one_width() } else { own };
+        let own = learner.with_periods(&own, &moments, training.rows.view())?;
         let frame = Frame::new(&own, &moments, training.rows.view())?;
         let mut learned = match &labels {
             Some(labels) => label_choice::learn(rvm, training, labels, &own, &moments, |some| match some {

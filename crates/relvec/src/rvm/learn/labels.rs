@@ -191,7 +191,7 @@ mod tests {
 
     fn kernels() -> Vec<Kernel> {
         // With its initial period, 1, a periodic kernel carries no information about these classes.
-        let periodic: Kernel = crate::kernel::Periodic { period: 3.0, ..crate::kernel::Periodic::default() }.into();
+        let periodic: Kernel = crate::kernel::Periodic { period: Some(3.0), ..crate::kernel::Periodic::default() }.into();
         let other = |name: &&&str| !["sigmoid", "periodic"].contains(*name);
         let named = Kernel::NAMES.iter().filter(other).map(|name| Kernel::from_name(name).unwrap());
         let all = named.chain([periodic]);

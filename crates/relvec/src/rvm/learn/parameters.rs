@@ -239,7 +239,7 @@ impl Parameters {
                     let others = factor.kernel.parameters().into_iter().enumerate().skip(each.len());
                     list.extend(others.filter_map(|(k, (_, v))| match &factor.kernel {
                         Kernel::Periodic(own) if own.fixed => None,
-                        Kernel::Periodic(own) => Some(Parameter::of_period(own.period, extent(&rows.x, columns), slot + k)),
+                        Kernel::Periodic(own) => Some(Parameter::of_period(own.number(), extent(&rows.x, columns), slot + k)),
                         _ => Some(Parameter::new(v.ln(), None, vec![(slot + k, 0.0)])),
                     }));
                 }
