@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use relvec::{
-    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, Missing, MultiClass, Rvm, Sparsity,
-    Variance, WeightPrior,
+    CentreRule, Dictionary, Formulation, Inference, Likelihood, MOST_THREADS, Missing, MultiClass, Rvm, Sparsity, Variance,
+    WeightPrior,
 };
 
 use crate::terminal::{Colour, Level, WIDEST};
@@ -307,8 +307,8 @@ pub(crate) struct FitArgs {
     /// for all of its features: its categories, and the indicator of its missing cells. One feature of a column has a
     /// name of its own, such as colour=red. A name with a space, comma, bracket or quotation mark needs quotation marks,
     /// and so does a name that is a number: 'rbf["net income","2019"]'. Parameters that a sum or product does not give
-    /// are learned; a period begins at its given value, or at 1. Features are not standardised for sums, products and
-    /// periodic kernels.
+    /// are learned; a period begins at its given value, or is found. Features are not standardised for sums, products
+    /// and periodic kernels.
     #[arg(help_heading = KERNEL, long, value_name = "NAME[,NAME]|SUM", default_value = "rbf")]
     pub kernel: Vec<String>,
     /// Set the scale of the kernel [default: evidence]
@@ -828,7 +828,12 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "3", value_parser = at_least_two)]
     pub inner_cv: usize,
     /// Choose the kernel of all models
-    #[arg(long, value_name = "NAME", default_value = "rbf", value_parser = kernels())]
+    ///
+    /// The kernel is a name or an expression, as for `fit`. Only gamma of a kernel that is neither a sum nor periodic is
+    /// chosen by inner folds. Other parameters that are not given are learned by the evidence alone, and have the values
+    /// of gamma=scale elsewhere: amplitudes and periods are then 1. As in `fit`, features are not standardised for sums,
+    /// products and periodic kernels.
+    #[arg(long, value_name = "NAME|SUM", default_value = "rbf")]
     pub kernel: String,
     /// List the values among which a setting is chosen
     ///
@@ -1015,8 +1020,13 @@ impl FitArgs {
     /// True if features are standardised before the fit. They are not for sums, products and periodic kernels, whose
     /// parameters have the units of their columns.
     pub fn standardizes(&self) -> bool {
-        !self.no_standardize && !self.kernels().any(|text| text.contains(['+', '*', '[']) || text.contains("periodic"))
+        !self.no_standardize && self.kernels().all(standardizes)
     }
+}
+
+/// Returns false for the text of a sum, a product or a periodic kernel.
+pub(crate) fn standardizes(kernel: &str) -> bool {
+    !kernel.contains(['+', '*', '[']) && !kernel.contains("periodic")
 }
 
 impl Task {
@@ -1027,11 +1037,6 @@ impl Task {
             Task::Classify => "classify",
         }
     }
-}
-
-/// Returns the parser of --kernel of `compare`.
-fn kernels() -> PossibleValuesParser {
-    PossibleValuesParser::new(Kernel::NAMES.iter().copied().filter(|name| !matches!(*name, "periodic" | "sum")))
 }
 
 /// Returns the parser of --variance of `fit`.

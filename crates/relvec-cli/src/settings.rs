@@ -237,7 +237,10 @@ fn kernels(args: &FitArgs, start: &Kernel, features: Option<&[String]>) -> Resul
                 names.join(",")
             )));
         }
-        texts => texts.iter().map(|text| kernel(args, text, &gamma, features)).collect::<Result<Vec<_>>>()?,
+        texts => {
+            let wrong = |e: relvec::Error| usage(as_typed(args, e.to_string()));
+            texts.iter().map(|text| kernel(text, &args.data, &gamma, features, wrong)).collect::<Result<Vec<_>>>()?
+        }
     };
     if given.is_some() && all.iter().all(|kernel| kernel.gamma().is_none() && kernel.as_sum().is_none()) {
         let (names, gamma) = (args.kernel.join(","), args.gamma.as_deref().unwrap_or_default());
@@ -254,12 +257,18 @@ fn kernels(args: &FitArgs, start: &Kernel, features: Option<&[String]>) -> Resul
     })
 }
 
-/// Reads a kernel. Before the table has been read, every name is the name of a feature.
-fn kernel(args: &FitArgs, text: &str, gamma: &Gamma, features: Option<&[String]>) -> Result<Kernel> {
-    let wrong = |e: relvec::Error| usage(as_typed(args, e.to_string()));
+/// Reads a kernel for the table `data`. Before the table has been read, every name is the name of a feature. `wrong`
+/// makes the error of an expression that cannot be read.
+pub(crate) fn kernel(
+    text: &str,
+    data: &Path,
+    gamma: &Gamma,
+    features: Option<&[String]>,
+    wrong: impl Fn(relvec::Error) -> anyhow::Error + Copy,
+) -> Result<Kernel> {
     let names = Kernel::names(text).map_err(wrong)?;
     let Some(features) = features else { return Kernel::parse_named(text, gamma, &names).map_err(wrong) };
-    let kernel = Kernel::parse_named(text, gamma, features).with_context(|| format!("`{}`", args.data.display()))?;
+    let kernel = Kernel::parse_named(text, gamma, features).with_context(|| format!("`{}`", data.display()))?;
     // In tables of numbered columns, the number of a column can be the name of another one.
     let other = |column: &usize| features.iter().position(|name| *name == column.to_string()).is_some_and(|d| d != *column);
     if let Kernel::Sum(sum) = &kernel

@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::Result;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    CSvc, Dictionary, EpsilonSvr, Gamma, GammaRule, Inference, Kernel, Model, Moderation, Prediction, Rvm, Scaling, Status, Svm,
-    Targets, Variational,
+    CSvc, Dictionary, EpsilonSvr, Gamma, Inference, Kernel, Model, Moderation, Prediction, Rvm, Scaling, Status, Svm, Targets,
+    Variational,
 };
 
 use super::grid::Point;
@@ -98,6 +98,11 @@ fn filled<'a>(x: &'a Array2<f64>, means: &Array1<f64>) -> Cow<'a, Array2<f64>> {
     Cow::Owned(own)
 }
 
+/// Returns true if the inner folds choose gamma: the kernel is neither a sum nor periodic, and gamma is not given.
+pub(super) fn has_gamma(kernel: &Kernel) -> bool {
+    matches!(kernel.gamma(), Some(Gamma::Rule(_))) && kernel.as_sum().is_none()
+}
+
 /// A model of the table of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
@@ -112,11 +117,13 @@ pub(super) enum Row {
 
 impl Row {
     /// Returns the rows of the requested models, each once.
-    pub fn of(machines: &[Compared], kernel: &Kernel) -> Vec<Row> {
+    pub fn of(machines: &[Compared], workshop: &Workshop) -> Vec<Row> {
+        let learns =
+            has_gamma(&workshop.kernel) || workshop.learned.as_sum().is_some() && workshop.learned.learned_rule().is_some();
         let mut rows = Vec::new();
         for machine in machines {
             let own: &[Row] = match machine {
-                Compared::Rvm if kernel.gamma().is_some() => &[Row::Rvm, Row::RvmEvidence],
+                Compared::Rvm if learns => &[Row::Rvm, Row::RvmEvidence],
                 Compared::Rvm => &[Row::Rvm],
                 Compared::Vrvm => &[Row::Vrvm],
                 Compared::Svm => &[Row::Svm],
@@ -139,6 +146,8 @@ impl Row {
 /// Settings and resources that all fits share.
 pub(super) struct Workshop {
     pub kernel: Kernel,
+    /// The kernel with the rule `evidence` for every gamma that is not given.
+    pub learned: Kernel,
     pub standardize: bool,
     pub threads: Option<usize>,
     pub seed: u64,
@@ -165,15 +174,14 @@ impl Workshop {
         let scaling = self.standardize.then(|| Scaling::of(own.view(), None));
         let scaled = scaling.as_ref().map(|s| s.apply(own.view()));
         let x = scaled.as_ref().unwrap_or(&own).view();
-        let gamma = match point.gamma {
-            _ if row == Row::RvmEvidence => Gamma::Rule(GammaRule::Evidence),
+        let kernel = match point.gamma {
+            _ if row == Row::RvmEvidence => self.learned.clone(),
             Some(multiple) => {
                 let variance = x.var(0.0);
-                (multiple / (x.ncols() as f64 * if variance > 0.0 { variance } else { 1.0 })).into()
+                self.kernel.with_gamma((multiple / (x.ncols() as f64 * if variance > 0.0 { variance } else { 1.0 })).into())
             }
-            None => Gamma::default(),
+            None => self.kernel.clone(),
         };
-        let kernel = self.kernel.with_gamma(gamma);
         let (model, status) = if row == Row::Svm {
             let (model, report) = self.svm(kernel, point, data, probability).fit(x, &data.targets())?;
             (model, report.status)
@@ -294,7 +302,9 @@ mod tests {
 
     fn workshop() -> Workshop {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        Workshop { kernel: Rbf::default().into(), standardize: true, threads: Some(1), seed: 0, pool }
+        let kernel: Kernel = Rbf::default().into();
+        let learned = kernel.with_gamma(Gamma::Rule(relvec::GammaRule::Evidence));
+        Workshop { kernel, learned, standardize: true, threads: Some(1), seed: 0, pool }
     }
 
     /// Rows with features in very different units and a target far from zero.

@@ -10,15 +10,16 @@ mod table;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use relvec::{Kernel, Rvm};
+use relvec::{Gamma, GammaRule, Kernel, Rvm};
 
 use self::grid::{Grid, Point};
-use self::machines::{Data, Row, Workshop};
+use self::machines::{Data, Row, Workshop, has_gamma};
 use self::table::{Comparison, Line};
-use crate::args::{CompareArgs, Compared, Format, Task};
+use crate::args::{CompareArgs, Compared, Format, Task, standardizes};
 use crate::failure::usage;
 use crate::live::Live;
 use crate::output;
+use crate::settings;
 use crate::target::Learned;
 use crate::text::{count, significant};
 use crate::training::{Roles, TrainingRows};
@@ -26,8 +27,8 @@ use crate::tuning::{self, Fold};
 
 pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let grid = Grid::parse(&args.grid)?;
-    let kernel = Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?;
-    check(args, &kernel)?;
+    let kernel = |gamma, features| settings::kernel(&args.kernel, &args.data, &gamma, features, |e| usage(e.to_string()));
+    check(args, &kernel(Gamma::default(), None)?)?;
     output::apart("-o", args.output.as_deref(), &[&args.data])?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
 
@@ -48,7 +49,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     check_folds(args, &data).with_context(name)?;
 
     let pool = relvec::thread_pool(args.threads)?;
-    let workshop = Workshop { kernel, standardize: !args.no_standardize, threads: args.threads, seed: args.seed, pool };
+    let learned = kernel(Gamma::Rule(GammaRule::Evidence), Some(&table.features))?;
+    let kernel = kernel(Gamma::default(), Some(&table.features))?;
+    let standardize = !args.no_standardize && standardizes(&args.kernel);
+    let workshop = Workshop { kernel, learned, standardize, threads: args.threads, seed: args.seed, pool };
     let lines = compare(args, &grid, &workshop, &data)?;
     let comparison = Comparison {
         data: args.data.display().to_string(),
@@ -56,7 +60,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
         task,
         rows: data.x.nrows(),
         features: data.x.ncols(),
-        kernel: workshop.kernel.name(),
+        kernel: &args.kernel,
         cv: args.cv,
         inner_cv: args.inner_cv,
         seed: args.seed,
@@ -87,8 +91,8 @@ fn check(args: &CompareArgs, kernel: &Kernel) -> Result<()> {
     }
     for argument in &args.grid {
         let name = argument.split('=').next().unwrap_or_default().trim();
-        if name == "gamma" && kernel.gamma().is_none() {
-            return Err(usage(format!("--grid {argument}: the kernel {} has no gamma", kernel.name())));
+        if name == "gamma" && !has_gamma(kernel) {
+            return Err(usage(format!("--grid {argument}: the kernel {} has no gamma to choose", args.kernel)));
         }
         if name != "gamma" && !args.machines.contains(&Compared::Svm) {
             return Err(usage(format!("--grid {argument}: this is a parameter of the SVM, but --machines does not include svm")));
@@ -127,7 +131,7 @@ fn check_folds(args: &CompareArgs, data: &Data) -> Result<()> {
 
 /// Fits and measures all models on all folds.
 fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) -> Result<Vec<Line>> {
-    let mut lines: Vec<Line> = Row::of(&args.machines, &workshop.kernel).into_iter().map(Line::new).collect();
+    let mut lines: Vec<Line> = Row::of(&args.machines, workshop).into_iter().map(Line::new).collect();
     let all = tuning::folds(data.x.nrows(), data.labels(), args.cv, args.seed);
     let mut live = Live::new("reading");
     for (k, fold) in all.iter().enumerate() {
@@ -168,7 +172,7 @@ struct Choice {
 /// Returns the settings with the least error over the inner folds of the training rows.
 fn choose(grid: &Grid, workshop: &Workshop, row: Row, train: &Data, inner: &[Fold]) -> Result<Choice> {
     let start = Instant::now();
-    let has_gamma = workshop.kernel.gamma().is_some();
+    let has_gamma = has_gamma(&workshop.kernel);
     let (row, points) = match row {
         Row::Svm => (Row::Svm, grid.of_svm(has_gamma, train.target.task() == Task::Regress)),
         _ => (Row::Rvm, grid.of_rvm(has_gamma)),

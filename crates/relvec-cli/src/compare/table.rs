@@ -67,13 +67,13 @@ pub(super) struct Line {
 }
 
 /// The settings and the results of a comparison.
-pub(super) struct Comparison {
+pub(super) struct Comparison<'a> {
     pub data: String,
     pub target: String,
     pub task: Task,
     pub rows: usize,
     pub features: usize,
-    pub kernel: &'static str,
+    pub kernel: &'a str,
     pub cv: usize,
     pub inner_cv: usize,
     pub seed: u64,
@@ -90,7 +90,7 @@ struct Json<'a> {
     task: &'static str,
     rows: usize,
     features: usize,
-    kernel: &'static str,
+    kernel: &'a str,
     cv: usize,
     inner_cv: usize,
     seed: u64,
@@ -141,7 +141,7 @@ impl Line {
     }
 }
 
-impl Comparison {
+impl Comparison<'_> {
     fn columns(&self) -> impl Iterator<Item = &'static Column> {
         let own = if self.task == Task::Regress { &OF_VALUES } else { &OF_CLASSES };
         own.iter().chain(&OF_ALL)

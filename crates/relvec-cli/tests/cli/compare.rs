@@ -174,6 +174,27 @@ fn the_other_options() {
     assert!(text.contains("at most 200 rows are candidates") && text.contains("gamma of rvm"), "{text}");
 }
 
+/// The last test table has a season of 8 rows in `row`, which a sum learns.
+#[test]
+fn sums_with_named_columns_are_compared() {
+    let mut text = "row,u,y\n".to_string();
+    for i in 0..64 {
+        let y = (std::f64::consts::TAU * f64::from(i) / 8.0).sin() + 2.0 * noise(i as usize) + 0.1 * noise(100 + i as usize);
+        text += &format!("{i},{},{y}\n", noise(i as usize));
+    }
+    let folder = Folder::with("d.csv", text);
+    let line = "compare d.csv --target y --machines rvm,svm --cv 2 --inner-cv 2 --grid c=10 --grid epsilon=0.1 --format json";
+    let json = folder.ok(&format!("{line} --kernel periodic[row]+linear[u]")).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["kernel"], &json["standardized"]), (&"periodic[row]+linear[u]".into(), &false.into()));
+    let names = json["machines"].as_array().unwrap().iter().map(|one| one["machine"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(names, ["rvm", "rvm evidence", "svm"]);
+    let rmse = |k: usize| json["machines"][k]["measures"]["rmse"]["mean"].as_f64().unwrap();
+    assert!(rmse(1) < 0.2 && rmse(0) > 0.3, "{} and {}", rmse(1), rmse(0));
+    folder.fails(1, "compare d.csv --target y --kernel rbf[w]+linear", &["d.csv", "with `w`", "nearest are"]);
+    folder.fails(2, "compare d.csv --target y --kernel rbf+linear --grid gamma=1", &["rbf+linear", "no gamma to choose"]);
+}
+
 #[test]
 fn wrong_arguments() {
     let refused = |line: &str, fragments: &[&str]| Folder::new().fails(2, &format!("compare d.csv --target y {line}"), fragments);
