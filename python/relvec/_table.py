@@ -391,9 +391,11 @@ OWN: dict[str, dict[str, Parameter]] = {
             """The kernel, which should be positive definite. ``"sigmoid"`` is not, and ``"linear_spline"`` is not if a
             feature is negative: the fit may then find a local optimum, and a warning says so. With
             ``"precomputed"``, `X` is the kernel matrix: square in `fit`, and of new rows against the training rows in
-            `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m). A kernel of
-            `sklearn.gaussian_process.kernels` is translated into one of relvec.""",
-            [names(*KERNELS, "precomputed"), callable],
+            `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m). Sums and products
+            are written as for `RVR`, or built with `relvec.kernels`. Nothing in them is learned: an amplitude that is
+            not given is 1, and a period must be given. A kernel of `sklearn.gaussian_process.kernels` is translated
+            into one of relvec.""",
+            [Expressions(names(*KERNELS, "precomputed").options), callable],
         ),
         "degree": Parameter("Power of the polynomial kernel.", [ONE_OR_MORE]),
         "gamma": Parameter(

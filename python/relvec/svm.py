@@ -66,11 +66,6 @@ class SupportVectorMachine(KernelMachine):
         lead = f"kernel = {self.kernel!r}:"
         if own.white:
             raise ValueError(f"{lead} a WhiteKernel is noise, which support vector machines lack. Leave the term out")
-        if len(own.terms) > 1 or len(own.terms[0][1]) > 1:
-            raise ValueError(
-                f"{lead} support vector machines take no sums and products of kernels. To use it as a function, pass "
-                "kernel=lambda a, b: k(a, b)"
-            )
         if own.amplitude != 1.0:
             cost = "epsilon of NuSVR" if type(self).__name__ == "NuSVR" else "C"
             raise ValueError(f"{lead} an amplitude of {own.amplitude!r} has no effect but that of a factor of {cost}")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from numpy.testing import assert_array_equal
-from relvec import RVC, RVR, SVC, TableEncoder, learn_kernel, load
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, TableEncoder, learn_kernel, load
 from relvec.kernels import RBF, Kernel, Linear, Matern32, Matern52, Periodic
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -33,6 +33,7 @@ def test_objects_are_the_text():
     assert Matern52(np.array([1, 2.5]), columns=np.array([0, 2])) == "matern52(gamma=[1.0, 2.5])[0,2]"
     assert Periodic(12, fixed=True) == "periodic(period=12, fixed=true)"
     assert isinstance(RBF() + "poly(degree=2)", Kernel) and repr(RBF()) == "rbf"
+    assert Periodic() == "periodic"
     with pytest.raises(TypeError):
         RBF() + 1.0
 
@@ -164,7 +165,40 @@ def test_what_is_not_understood_is_named(kernel, message):
         RVR(kernel).fit(*season())
 
 
-def test_where_sums_are_refused():
+@pytest.mark.parametrize("estimator", [SVC, NuSVC, SVR, NuSVR])
+def test_support_vector_machines_take_sums_with_names(estimator, tmp_path):
+    X, y = frame()
+    target = y > 2.0 if "SVC" in estimator.__name__ else y
+    text = 'periodic(period=1.0, gamma=0.5)[day] + 0.5*rbf(gamma=0.1)[day]*linear["net income"] + linear[day]'
+    model = estimator(kernel=text, tol=1e-8).fit(X, target)
+
+    def values(a, b):
+        one, other = a[:, :1], b[:, 0]
+        season = np.exp(-2.0 * np.sin(np.pi * (one - other)) ** 2)
+        return season + 0.5 * np.exp(-0.1 * (one - other) ** 2) * np.outer(a[:, 1], b[:, 1]) + one * other
+
+    expected = estimator(kernel=values, tol=1e-8).fit(X.to_numpy(), target)
+    function = "decision_function" if "SVC" in estimator.__name__ else "predict"
+    assert_allclose(getattr(model, function)(X), getattr(expected, function)(X.to_numpy()), atol=1e-6)
+    assert_array_equal(model.predict(X), clone(model).set_params(kernel=Kernel(text)).fit(X, target).predict(X))
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    model.save(tmp_path / "m.json")
+    assert_array_equal(load(tmp_path / "m.json").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (
+            'rbf(gamma="evidence") + linear',
+            "gamma = evidence: expected a number, .* a support vector machine has no evidence",
+        ),
+        ("periodic[0] + linear", "period = none: expected a number: a support vector machine has no evidence"),
+        ("rbf[2] + linear", r"columns = 2: expected columns from 0 to 1"),
+        ("rbf[day] + linear", "X has no column names, so that 'day' is unknown"),
+    ],
+)
+def test_support_vector_machines_learn_no_parameters_of_sums(kernel, message):
     X, y = season()
-    with pytest.raises(ValueError, match="must be a str among"):
-        SVC(kernel=SUM).fit(X, y > 2.0)
+    with pytest.raises(ValueError, match=message):
+        SVR(kernel=kernel).fit(X, y)

@@ -151,8 +151,6 @@ def test_a_function_of_the_kernel_is_used_as_it_is():
         (RVR(RBF(**FIXED) + WhiteKernel(), likelihood="poisson"), "a WhiteKernel is noise that the fit learns"),
         (RVR(RBF(**FIXED) + ConstantKernel(), fit_intercept=False), "which fit_intercept=False excludes"),
         (SVC(kernel=RBF() + WhiteKernel()), "support vector machines lack"),
-        (SVC(kernel=RBF() + DotProduct()), "support vector machines take no sums"),
-        (SVC(kernel=RBF() * DotProduct()), "support vector machines take no sums"),
         (SVC(kernel=2.0 * RBF()), "an amplitude of 2.0 has no effect but that of a factor of C"),
     ],
 )
@@ -160,6 +158,14 @@ def test_terms_without_a_meaning_in_a_model_are_refused(model, text):
     X, y = rows(2)
     with pytest.raises(ValueError, match=text):
         model.fit(X, (y > 0.0).astype(int))
+
+
+@pytest.mark.parametrize("kernel", [RBF() + 0.5 * DotProduct(), RBF(2.0) * DotProduct(), ExpSineSquared() + RBF()])
+def test_support_vector_machines_take_sums_and_products(kernel):
+    X, y = rows(1)
+    own = SVR(kernel=kernel, tol=1e-8).fit(X, y)
+    expected = SVR(kernel=lambda a, b: kernel(a, b), tol=1e-8).fit(X, y)
+    assert_allclose(own.predict(X), expected.predict(X), rtol=1e-6, atol=1e-6)
 
 
 def test_known_noise_of_rows_excludes_a_white_kernel():

@@ -830,8 +830,8 @@ pub(crate) struct CompareArgs {
     /// Choose the kernel of all models
     ///
     /// The kernel is a name or an expression, as for `fit`. Only gamma of a kernel that is neither a sum nor periodic is
-    /// chosen by inner folds. Other parameters that are not given are learned by the evidence alone, and have the values
-    /// of gamma=scale elsewhere: amplitudes and periods are then 1. As in `fit`, features are not standardised for sums,
+    /// chosen by inner folds. Other parameters that are not given are learned by the evidence alone. Elsewhere gamma has
+    /// the rule scale, amplitudes are 1, and a period must be given for the SVM. As in `fit`, features are not standardised for sums,
     /// products and periodic kernels.
     #[arg(long, value_name = "NAME|SUM", default_value = "rbf")]
     pub kernel: String,

@@ -237,11 +237,18 @@ impl Svm {
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
-            if let Some(Gamma::Rule(rule)) = self.kernel.gamma()
-                && rule.is_learned()
-            {
-                let expected = "a number, \"scale\" or \"auto\": a support vector machine has no evidence to learn it from";
-                return require(false, || format!("kernel.{}.gamma", self.kernel.name()), rule.name(), expected);
+            let sum = self.kernel.as_sum();
+            let factors = sum.iter().flat_map(|sum| &sum.terms).flat_map(|term| &term.factors).map(|factor| &factor.kernel);
+            for own in std::iter::once(&self.kernel).chain(factors) {
+                if let Some(Gamma::Rule(rule)) = own.gamma()
+                    && rule.is_learned()
+                {
+                    let expected = "a number, \"scale\" or \"auto\": a support vector machine has no evidence to learn it from";
+                    return require(false, || format!("kernel.{}.gamma", own.name()), rule.name(), expected);
+                }
+                let found = !matches!(own, Kernel::Periodic(own) if own.period.is_none());
+                let expected = "a number: a support vector machine has no evidence to find it by";
+                require(found, || "kernel.periodic.period".into(), "none", expected)?;
             }
         }
         self.formulation.as_dyn().check()?;

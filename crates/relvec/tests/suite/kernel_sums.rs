@@ -281,6 +281,28 @@ fn noise_has_no_period() {
 }
 
 #[test]
+fn support_vector_machines_take_sums_whose_parameters_are_given() {
+    let (x, t) = season(4, 6);
+    let fit = |text: &str| {
+        Svm { kernel: parse(text), formulation: EpsilonSvr::default().into(), ..Svm::default() }
+            .fit(x.view(), &Targets::real(t.view()))
+    };
+    let (model, _) = fit("2*periodic(period=1, gamma=0.5)[0] + linear[0]").unwrap();
+    let phi = gram(model.kernel().unwrap(), &x);
+    // The expansion of the model in kernel values at its support vectors.
+    let expected = phi.select(Axis(1), &model.relevance).dot(&model.expansion.weights.column(0)) + model.expansion.intercept[0];
+    close(&model.predict_mean(x.view()).unwrap(), &expected, 1e-9);
+    for (text, found) in [
+        ("rbf(gamma=\"evidence\")[0] + linear", "kernel.rbf.gamma = evidence: expected a number, "),
+        ("periodic[0] + linear", "kernel.periodic.period = none: expected a number: a support vector machine "),
+        ("periodic", "kernel.periodic.period = none: "),
+    ] {
+        let error = fit(text).unwrap_err().to_string();
+        assert!(error.starts_with(found), "{error}");
+    }
+}
+
+#[test]
 fn period_that_is_fixed_must_be_given() {
     let found = Kernel::parse("periodic(fixed=true)", &Gamma::default()).unwrap_err().to_string();
     assert_eq!(found, "kernel.periodic.period = none: expected a number, because it is fixed");

@@ -367,7 +367,10 @@ fn every_kernel_and_given_values_train_every_formulation() {
     let t = x.column(0).mapv(|v| v.abs().sqrt());
     for kernel in Kernel::NAMES {
         for formulation in Formulation::NAMES {
-            let kernel = Kernel::from_name(kernel).unwrap().with_gamma(0.3.into());
+            let kernel = match Kernel::from_name(kernel).unwrap().with_gamma(0.3.into()) {
+                Kernel::Periodic(own) => Periodic { period: Some(1.0), ..own }.into(),
+                kernel => kernel,
+            };
             let formulation = Formulation::from_name(formulation).unwrap();
             let classes = formulation.name().ends_with("svc");
             let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
