@@ -146,7 +146,7 @@ def test_many_widths_are_a_table():
     y = np.sin(3.0 * X["x4"]) + 0.1 * rng.standard_normal(60)
     model = RVR('rbf(gamma="evidence-ard") + linear').fit(X, y)
     text = str(model.summary())
-    assert 'gamma="evidence-ard"' in text and "and 2 more with " in text
+    assert "gamma=[12 values]" in text and "and 2 more with " in text
     assert re.search(r"gamma, term 1 +x4 ", text)
     assert "12 values from " in repr(learn_kernel(X, y)) and len(repr(learn_kernel(X, y))) < 300
 

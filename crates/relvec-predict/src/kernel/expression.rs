@@ -10,7 +10,7 @@ use core::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::{Factor, Gamma, GammaRule, Kernel, Sum, Term};
+use super::{Factor, Gamma, Kernel, Sum, Term};
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
@@ -241,8 +241,8 @@ impl Kernel {
     /// name, or with a name that stands for other columns as well, are written as numbers.
     ///
     /// With `digits`, numbers have that many significant digits. There are then spaces around `*` and in lists, where a
-    /// long text can be broken into lines. More than four values of gamma are then written as `"evidence-ard"`, and more
-    /// than four pairs of units are left out. A fit learns both from the text.
+    /// long text can be broken into lines. Of more than four values of gamma, and of more than four pairs of units, only
+    /// the number is then written, as in `gamma=[5 values]`. Such a text is not read as a kernel.
     pub fn to_text(&self, digits: Option<usize>, features: &[String]) -> String {
         let Kernel::Sum(sum) = self else { return factor_text(&Factor::new(self.clone()), digits, features) };
         let term = |term: &Term| {
@@ -257,11 +257,13 @@ impl Kernel {
 fn factor_text(factor: &Factor, digits: Option<usize>, features: &[String]) -> String {
     let value = json!(factor.kernel);
     let many = |length: usize| digits.is_some() && length > Kernel::NUMBERS_SHOWN;
-    let units = !factor.units.is_empty() && !many(factor.units.len());
-    let units = units.then(|| format!("units={}", json_text(&json!(factor.units), digits)));
+    let units = (!factor.units.is_empty()).then(|| match factor.units.len() {
+        pairs if many(pairs) => format!("units=[{pairs} pairs]"),
+        _ => format!("units={}", json_text(&json!(factor.units), digits)),
+    });
     let own = value[factor.kernel.name()].as_object().into_iter().flatten();
     let parameter = |(key, value): (&String, &Value)| match value.as_array() {
-        Some(values) if many(values.len()) => format!("{key}={}", json!(GammaRule::EvidenceArd)),
+        Some(values) if many(values.len()) => format!("{key}=[{} values]", values.len()),
         _ => format!("{key}={}", json_text(value, digits)),
     };
     let all: Vec<String> = own.map(parameter).chain(units).collect();

@@ -395,9 +395,12 @@ fn unknown_names_list_the_nearest_features() {
 }
 
 #[test]
-fn long_lists_are_left_out_of_rounded_texts() {
+fn rounded_texts_with_long_lists_are_not_read_as_kernels() {
     let kernel = parse("rbf(gamma=[1.0, 2.0, 3.0, 4.0, 5.0]) + linear(units=[[0, 1], [0, 1], [0, 1], [0, 1], [0, 1]])");
-    assert_eq!(format!("{kernel:.4}"), "rbf(gamma=\"evidence-ard\") + linear");
+    let text = format!("{kernel:.4}");
+    assert_eq!(text, "rbf(gamma=[5 values]) + linear(units=[5 pairs])");
+    let error = Kernel::parse(&text, &Gamma::default()).unwrap_err().to_string();
+    assert!(error.contains("with `gamma=[5 values]`: expected a parameter and its value"), "{error}");
     assert_eq!(parse(&kernel.to_string()), kernel);
 }
 
