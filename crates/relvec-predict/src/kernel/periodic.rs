@@ -15,7 +15,7 @@ use crate::prelude::*;
 /// exp(-4 sum_d gamma_d sin^2(pi (x_d - x'_d) / period)). It is the Gaussian kernel of the points (cos, sin)(2 pi x_d /
 /// period), one on a circle for each feature (MacKay 1998). gamma is 1 / (2 l^2) for the length scale l of
 /// scikit-learn's `ExpSineSquared`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Periodic {
     /// Inverse squared width on the circle, > 0. The rules `scale` and `auto` give 1 / D.
@@ -26,12 +26,6 @@ pub struct Periodic {
     pub period: Option<f64>,
     /// True if the period, which is then given, is not learned.
     pub fixed: bool,
-}
-
-impl Default for Periodic {
-    fn default() -> Self {
-        Periodic { gamma: Gamma::default(), period: None, fixed: false }
-    }
 }
 
 impl Periodic {

@@ -243,7 +243,7 @@ mod tests {
         let covariance = |variance: f64| {
             let wave = |i: usize, c: usize| {
                 let angle = TAU * 3.0 * (c / 2 + 1) as f64 * i as f64 / n as f64;
-                (variance * HARMONICS[c / 2]).sqrt() * if c % 2 == 0 { angle.cos() } else { angle.sin() }
+                (variance * HARMONICS[c / 2]).sqrt() * if c.is_multiple_of(2) { angle.cos() } else { angle.sin() }
             };
             let phi = Array2::from_shape_fn((n, 2 * HARMONICS.len()), |(i, c)| wave(i, c));
             &white + &times(phi.view(), phi.t())
