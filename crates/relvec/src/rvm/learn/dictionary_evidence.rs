@@ -459,7 +459,7 @@ fn covariance(factor: &Cholesky) -> Array2<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Form, Gamma};
+    use crate::kernel::{DataScale, Form, Gamma};
     use crate::likelihood::Gaussian;
 
     fn draw(n: usize, features: usize, seed: u64) -> Array2<f64> {
@@ -493,6 +493,7 @@ mod tests {
             for gamma in [Gamma::Value(0.4), vec![0.3, 0.9].into()] {
                 for (likelihood, noise, bias) in cases {
                     let kernel = Kernel::from_name(name).expect("a name").with_gamma(gamma.clone());
+                    let kernel = kernel.resolve(&DataScale { features: 2, variance: 1.0 }).unwrap();
                     let x = draw(40, 2, 1);
                     let f = x.map_axis(Axis(1), |r| 2.0 * (2.0 * r[0]).sin() + r[1] + 0.3 * (37.0 * r[0]).sin());
                     let real = matches!(likelihood, Likelihood::Gaussian(_));

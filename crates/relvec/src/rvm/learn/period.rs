@@ -7,8 +7,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::kernel::{CONSTANT, KernelLearner, LEAST_GAIN};
 use super::merged_rows::DistinctRows;
+use super::parameters::{Frame, Moments};
 use super::process_evidence::{constant_evidence, upper_of};
-use super::scaled_features::{Frame, Moments};
 use crate::error::Result;
 use crate::kernel::{Factor, Kernel, Rbf, Sum, Term};
 use crate::linalg::{Cholesky, solve_lower};
@@ -230,7 +230,7 @@ mod tests {
     fn gain_of_orthogonal_frequencies_equals_the_difference_of_evidences() {
         let (n, noise, variance) = (40, 0.3, 0.1);
         let turns = Array1::from_shape_fn(n, |i| i as f64 / n as f64 / STEPS as f64);
-        let t = Array2::from_shape_fn((n, 2), |(i, k)| (TAU * 3.0 * i as f64 / n as f64 + k as f64).sin() + ((7 * i) % 5) as f64);
+        let t = Array2::from_shape_fn((n, 2), |(i, k)| (TAU * 3.0 * i as f64 / n as f64 + k as f64).sin() + 0.1 * ((7 * i % 5) as f64 - 2.0));
         let evidence = |covariance: Array2<f64>| {
             let factor = Cholesky::of_upper(covariance).unwrap();
             let mut alpha = t.clone();

@@ -216,7 +216,8 @@ mod tests {
         for (features, outputs) in [(1, 1), (3, 3), (7, 1)] {
             let data = rows(40, features, outputs);
             let per_feature: Vec<f64> = (0..features).map(|d| 0.2 + 0.3 * d as f64).collect();
-            let all = Kernel::NAMES.iter().filter(|name| **name != "sigmoid").map(|name| Kernel::from_name(name).unwrap());
+            let names = Kernel::NAMES.iter().filter(|name| **name != "sigmoid");
+            let all = names.map(|name| Kernel::from_name(name).unwrap().resolve(&DataScale { features, variance: 1.0 }).unwrap());
             for kernel in all.flat_map(|k| [k.with_gamma(0.4.into()), k.with_gamma(per_feature.clone().into())]) {
                 let hyper = Hyper { log_amplitude: 0.3, log_noise: -1.5 };
                 let logs: Vec<f64> = kernel.parameters().iter().map(|(_, v)| v.ln()).collect();
