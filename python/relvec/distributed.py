@@ -157,13 +157,14 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     regression and up to about ten more for classes. A table with at most as many different rows as the sample is
     fitted in memory, as by ``estimator.fit``.
 
-    Regression with ``weight_prior="ard"`` takes two passes, the second for `relvec.Statistics` of all rows.
+    With ``weight_prior="ard"``, the kernel and the centres are learned from the sample. Regression takes two passes,
+    the second for `relvec.Statistics` of all rows. Classes take 10 to 30 passes. More than two classes have a model
+    each against the others, in the same passes.
 
     Parameters
     ----------
     estimator : RVR or RVC
-        The estimator. Its parameters are those of a fit in memory, except for those that need the rows themselves. For
-        classes the prior must be that of a process (the default).
+        The estimator. Its parameters are those of a fit in memory, except for those that need the rows themselves.
     rows : object
         The owner of the rows, such as `Arrays`; see `Rows`.
     standardize : bool, default=False

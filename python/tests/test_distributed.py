@@ -75,6 +75,25 @@ def test_precisions_come_from_two_passes():
     assert np.mean((model.predict(X) - y) ** 2) < 0.05
 
 
+@pytest.mark.parametrize("edges", [[0.5], [0.0, 1.2]])
+def test_sparse_classes_take_few_passes(edges):
+    X, y = table()
+    labels = np.digitize(y, edges)
+    source = Shuffled(X, labels, parts=5)
+    own = {"gamma": 1.0, "weight_prior": "ard", "landmarks": X[:40], "multi_class": "one_vs_rest"}
+    model = fit(RVC(**own), source, sample=800, standardize=True)
+    assert source.passes <= 60 and set(model.relevance_) <= set(range(40))
+    again = fit(RVC(**own), Arrays(X, labels, parts=5), sample=800, standardize=True)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    scale = (X - X.mean(axis=0)) / X.std(axis=0)
+    memory = RVC(**{**own, "landmarks": scale[:40]}).fit(scale, labels)
+
+    def loss(p):
+        return -np.mean(np.log(p[np.arange(len(X)), labels]))
+
+    assert abs(loss(model.predict_proba(X)) - loss(memory.predict_proba(scale))) < 0.005
+
+
 def test_few_rows_are_fitted_in_memory():
     X, y = table(300)
     for own in [RVR(), RVR(likelihood="student_t"), RVR(weight_prior="ard", folds=3)]:
@@ -123,7 +142,8 @@ def test_callback_and_errors_of_the_rows_arrive():
     ("own", "fragment"),
     [
         (RVR(weight_prior="ard", centres="learned"), "centres = learned"),
-        (RVC(weight_prior="ard"), "weight_prior = ard"),
+        (RVC(weight_prior="ard", multi_class="joint"), "multi_class = joint"),
+        (RVC(weight_prior="ard", posterior="averaged"), "posterior = averaged"),
         (RVR(likelihood="poisson"), "likelihood = poisson"),
         (RVR(folds=3), "folds = 3"),
         (RVR(kernel="precomputed"), "kernel = 'precomputed' cannot be distributed"),

@@ -303,8 +303,8 @@ fn in_blocks(
     };
     let problem = || {
         format!(
-            "`{}`: the target `{}` {reason}, and classes are learned from a table in blocks without --checkpoint, with --multi-class \
-             auto or joint and another --inference than variational; else the table is held in memory (--set \
+            "`{}`: the target `{}` {reason}, and classes are learned from a table in blocks without --checkpoint, with another \
+             --inference than variational, and with --multi-class auto or joint (auto or one_vs_rest with --weight-prior ard); else the table is held in memory (--set \
              memory_limit=BYTES allows more of it). Or say --task regress if these are values",
             args.data.display(),
             args.targets[0]

@@ -315,9 +315,10 @@ pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
     known.needs_rows() || rvm.weight_prior == WeightPrior::Process && !rvm.has_process_in_blocks()
 }
 
-/// True if classes can be learned from rows in blocks.
+/// True if classes can be learned from rows in blocks: by one model under a process prior, else by one for each class.
 pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
-    !matches!(rvm.inference, Inference::Variational(_)) && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
+    let rule = if rvm.weight_prior == WeightPrior::Ard { MultiClass::OneVsRest } else { MultiClass::Joint };
+    !matches!(rvm.inference, Inference::Variational(_)) && (rvm.multi_class == MultiClass::Auto || rvm.multi_class == rule)
 }
 
 /// Returns an error for settings that are not possible with blocks of rows.
@@ -334,8 +335,8 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
         }
         if !suits_classes(rvm) {
             return Err(usage(
-                "--stream: classes are learned in blocks with --multi-class auto or joint and another --inference than \
-                 variational; leave it out, so that the table is held in memory",
+                "--stream: classes are learned in blocks with another --inference than variational and with --multi-class auto or \
+                 joint (auto or one_vs_rest with --weight-prior ard); leave it out, so that the table is held in memory",
             ));
         }
     } else if !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {

@@ -5,8 +5,8 @@ use ndarray::ArrayView2;
 use crate::error::Result;
 use crate::targets::Targets;
 
-/// Rows that need not fit into memory, for [`Rvm::fit_blocks`](crate::Rvm::fit_blocks) (classes) and
-/// [`Rvm::fit_blocks_with_sample`](crate::Rvm::fit_blocks_with_sample) (regression under a process prior).
+/// Rows that need not fit into memory, for [`Rvm::fit_blocks`](crate::Rvm::fit_blocks) and
+/// [`Rvm::fit_blocks_with_sample`](crate::Rvm::fit_blocks_with_sample).
 ///
 /// ```
 /// use ndarray::{Array2, ArrayView2, s};

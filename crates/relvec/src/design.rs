@@ -172,20 +172,6 @@ impl Design {
         Design { rows, columns, bias, norms: vec![1.0; p], scales: None, stored: None, block_rows, interrupt }
     }
 
-    /// Returns a design with these columns and norms on other rows, `[N, D]`. Its Phi is not stored.
-    pub fn on_rows(&self, rows: ArcArray2<f64>) -> Design {
-        Design {
-            rows,
-            columns: self.columns.clone(),
-            bias: self.bias,
-            norms: self.norms.clone(),
-            scales: self.scales.clone(),
-            stored: None,
-            block_rows: self.block_rows,
-            interrupt: self.interrupt.clone(),
-        }
-    }
-
     /// Divides the columns, whose norms were 1 so far, by `norms`, `[P]`; 0 marks a column of zeros.
     pub fn set_norms(&mut self, norms: Vec<f64>) {
         let scales: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
@@ -501,7 +487,7 @@ impl Design {
 
     /// Returns the weighted norms of the columns, `[P]`. Sums of squares are relative to the largest entry, so that
     /// they neither overflow nor underflow.
-    pub fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
+    fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
         let (n, p) = (self.n_rows(), self.n_columns());
         let width = even_part(p, TILE_COLUMNS);
         let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);

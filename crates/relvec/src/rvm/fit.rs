@@ -1,10 +1,9 @@
-//! Fits to rows in memory, or in blocks.
+//! Fits to rows in memory.
 
 use std::time::Instant;
 
 use ndarray::ArrayView2;
 
-use crate::blocks::Blocks;
 use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::model::Model;
@@ -12,7 +11,6 @@ use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::binary_models::Classes;
 use crate::rvm::compose::interpolation::judged;
 use crate::rvm::compose::{binary_models, cross_validation, fixed_kernel, single_fit, student_t};
-use crate::rvm::data::row_blocks::FirstPass;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::kernel_choice::Choice;
 use crate::rvm::learn::{kernel_choice, learned_centres};
@@ -179,57 +177,4 @@ fn with_moved_centres(
     Ok((fixed.0, Report { centre_search, ..fixed.1 }))
 }
 
-impl Rvm {
-    /// Fits a model to rows that are read in blocks. Memory does not grow with the number of rows.
-    ///
-    /// Under a process prior this is [`Rvm::fit_rows`] with all blocks as one part, which takes a few passes over the
-    /// rows.
-    ///
-    /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search), only classes can be fitted.
-    /// Each step of Newton's method and each candidate evaluation is a pass over the rows. Memory grows with the size
-    /// of a block and with the number of landmarks. Landmarks and kernel must be given, and the relevance vectors of
-    /// the model are indices of the landmarks. Equal rows are not merged. Therefore models equal those of [`Rvm::fit`]
-    /// only up to rounding, which may change the course of a search.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Rvm::fit`] and [`Rvm::fit_rows`]. With a precision for each weight, also returns an
-    /// error for likelihoods other than Bernoulli and softmax, the scheme `variational`, one-vs-rest and one-vs-one,
-    /// per-class precisions, whatever needs the rows themselves, and rows that change between passes.
-    pub fn fit_blocks(&self, blocks: &dyn Blocks) -> Result<(Model, Report)> {
-        self.fit_blocks_with(blocks, &mut silent, &Interrupt::default())
-    }
-
-    /// Fits as [`Rvm::fit_blocks`] does, with an observer and an interrupt.
-    ///
-    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
-    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Rvm::fit_blocks`], and [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn fit_blocks_with(
-        &self,
-        blocks: &dyn Blocks,
-        observer: &mut Observer,
-        interrupt: &Interrupt,
-    ) -> Result<(Model, Report)> {
-        self.check()?;
-        if self.has_process_in_blocks() {
-            return self.fit_blocks_by_queries(blocks, observer, interrupt);
-        }
-        self.check_in_blocks()?;
-        let start = Instant::now();
-        let interrupt = interrupt.for_one_fit(self.deadline(start));
-        self.pool()?.install(|| {
-            let survey = FirstPass::take(blocks, &interrupt)?;
-            let class_frequencies = survey.class_frequencies()?;
-            let own = match class_frequencies.len() {
-                2 => self.clone(),
-                _ => self.joint(),
-            };
-            let training = TrainingSet::of_blocks(&own, blocks, &survey, &interrupt)?;
-            let (model, report) =
-                single_fit::learn(&own, &training, None, None, &mut FitDriver::of(&own, observer, &interrupt, start))?;
-            Ok(judged((Model { class_frequencies, ..model }, report), survey.n_rows - survey.used))
-        })
-    }
-}
+impl Rvm {}

@@ -52,12 +52,15 @@ impl Rvm {
     /// the weights, (M72), (M87). That takes at most three more passes in regression, and up to nine for classes. With
     /// the same parts the result has the same bits.
     ///
-    /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes:
-    /// kernel and landmarks are learned from the sample, and precisions from the [`Statistics`](crate::Statistics) of
-    /// all rows. If the sample contains all rows, the fit is [`Rvm::fit`].
+    /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search), kernel and landmarks are
+    /// learned from the sample. Regression takes two passes: precisions are learned from the
+    /// [`Statistics`](crate::Statistics) of all rows. Classes take 10 to 30 passes, most of them for few rows or classes
+    /// that are well separated. A pass gives the second-order expansion of the log-likelihood at given weights, in which
+    /// precisions are searched, or a step of Newton's method. The searches end when Laplace's evidence, (M14), no longer
+    /// rises. More than two classes have a model each against the others, in the same passes.
     ///
-    /// The relevance vectors of the model are indices of rows, counted part after part, or of given landmarks. Equal
-    /// rows are not merged.
+    /// If the sample contains all rows, the fit is [`Rvm::fit`]. The relevance vectors of the model are indices of rows,
+    /// counted part after part, or of given landmarks. Equal rows are not merged.
     ///
     /// # Errors
     /// Returns the errors of [`Rvm::fit`] and of the source, and an error for parts that are missing, occur twice or
@@ -101,12 +104,17 @@ impl Rvm {
             }
             _ => self,
         };
+        let has_precisions = !surveyed.is_whole() && own.has_precisions_in_parts();
+        let by_classes = has_precisions && classifies;
         let (mut model, mut report) = if surveyed.is_whole() {
             own.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
-        } else if own.has_precisions_in_parts() {
+        } else if has_precisions {
             let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::default() };
             let pass = Pass::new(rows, units, Some(surveyed.parts.clone()));
-            own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?
+            match by_classes {
+                true => own.fit_classes_of(&surveyed, &pass, observer, interrupt, start)?,
+                false => own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?,
+            }
         } else {
             let ask = |training: &TrainingSet| {
                 let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(training, plan.classes) };
@@ -117,7 +125,8 @@ impl Rvm {
         if self.picks_rows() {
             renumber(&mut model, &numbers);
         }
-        if report.adjustments.left_out_rows > 0 {
+        // A fit to the sample counts rows of the sample.
+        if report.adjustments.left_out_rows > 0 && !by_classes {
             report.adjustments.left_out_rows = n_rows - unused - (numbers.len() - report.adjustments.left_out_rows);
         }
         report.adjustments.constant_features = surveyed.constant();
@@ -131,16 +140,34 @@ impl Rvm {
     /// Returns true if rows in parts are fitted with a precision for each weight, from their sufficient statistics.
     fn has_precisions_in_parts(&self) -> bool {
         let asked = self.weight_prior != WeightPrior::Process && !self.has_process_in_blocks();
-        asked && matches!(self.likelihood, Likelihood::Gaussian(_))
+        asked && (matches!(self.likelihood, Likelihood::Gaussian(_)) || self.likelihood.is_for_classes())
     }
 
-    /// Fits as [`Rvm::fit_rows`] does, with all blocks as one part of the rows.
-    pub(super) fn fit_blocks_by_queries(
+    /// Fits a model to rows that are read in blocks, as [`Rvm::fit_rows`] does with all blocks as one part. Memory grows
+    /// with the sample, a block and the number of landmarks, and not with the number of rows.
+    ///
+    /// The sample has at most 20,000 rows. It is smaller if it would take more than half of the memory limit.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit_rows`].
+    pub fn fit_blocks(&self, blocks: &dyn Blocks) -> Result<(Model, Report)> {
+        self.fit_blocks_with(blocks, &mut silent, &Interrupt::default())
+    }
+
+    /// Fits as [`Rvm::fit_blocks`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit_blocks`], and [`Error::Interrupted`].
+    pub fn fit_blocks_with(
         &self,
         blocks: &dyn Blocks,
         observer: &mut Observer,
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
+        self.check()?;
         let start = Instant::now();
         let (features, classes) = first_block(blocks)?;
         // Bytes for each row of the sample: drawn, sorted, scaled, and in the training set with its vectors.
@@ -196,9 +223,7 @@ impl Rvm {
             return Err(self.no_validation("cross-validation needs the rows, and those in blocks are not at hand"));
         }
         let why = match self.without_process() {
-            _ if self.weight_prior == WeightPrior::Ard => {
-                "classes of rows that are not held have the prior of a process".to_string()
-            }
+            _ if self.weight_prior == WeightPrior::Ard => "a fit with a given sample has the prior of a process".to_string(),
             Some(reason) => format!("rows that are not held need it, and it cannot be combined with {reason}"),
             None => "rows that are not held need it, and settings of the search or kernel = linear_spline do without it".into(),
         };

@@ -2,6 +2,7 @@
 
 mod evaluate;
 mod fit;
+mod fit_row_classes;
 mod fit_row_sums;
 mod fit_rows;
 mod fit_sums;
@@ -22,7 +23,6 @@ mod data {
     pub(crate) mod landmarks;
     pub(crate) mod noise;
     pub(crate) mod retained_rows;
-    pub(crate) mod row_blocks;
     pub(crate) mod row_factors;
     pub(crate) mod training_set;
     pub(crate) mod variants;
@@ -67,6 +67,7 @@ mod search {
 /// Learning of kernels, centres, and the prior of a Gaussian process.
 mod learn {
     pub(crate) mod all_rows;
+    pub(crate) mod class_ascent;
     pub(crate) mod dictionary_evidence;
     pub(crate) mod fitc;
     pub(crate) mod fitc_kernel;

@@ -7,8 +7,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use relvec::{
     Answer, Bernoulli, Blocks, CentreRule, Centres, Dictionary, DictionaryRule, Error, FittedBasis, Gamma, GammaRule, Landmarks,
-    Model, Moderation, Poisson, Query, Rbf, Result, RowPlan, RowSource, Rvm, Scaling, Statistics, Survey, Targets, WeightPrior,
-    silent,
+    Model, Moderation, MultiClass, Poisson, Query, Rbf, Result, RowPlan, RowSource, Rvm, Scaling, Statistics, Survey, Targets,
+    WeightPrior, silent,
 };
 
 /// Rows with one real target, two real targets, or classes.
@@ -390,8 +390,8 @@ fn errors_name_parts_and_rows() {
     fails(&all, &classes, &RowPlan { classes: Some(2), ..plan.clone() }, "found real targets where classes are expected");
     fails(&rows(900, 2), &classes, &RowPlan { classes: Some(3), ..plan.clone() }, "class 2 of 3");
     fails(&all, &classes, &plan, "classes = none");
-    let ard = Rvm { weight_prior: WeightPrior::Ard, ..classes.clone() };
-    fails(&rows(900, 2), &ard, &rows(900, 2).plan(200), "weight_prior = ard");
+    let ard = Rvm { weight_prior: WeightPrior::Ard, multi_class: MultiClass::Joint, ..classes.clone() };
+    fails(&rows(900, 3), &ard, &rows(900, 3).plan(200), "multi_class = joint: expected auto or one_vs_rest");
     let ard = Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() };
     fails(&all, &Rvm { centres: CentreRule::Learned, ..ard.clone() }, &plan, "centres = learned");
     fails(&all, &Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..ard }, &plan, "dictionary = all");

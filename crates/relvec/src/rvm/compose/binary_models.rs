@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
@@ -76,13 +76,24 @@ pub(crate) fn fit(
         members.push(member);
         reports.push(report);
     }
-    let status = reports.iter().map(|r| r.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged);
-    let model = assemble(rvm, x, members, status, done);
-    let mut report = summary(reports, status, done, start);
+    let (model, mut report) = united(rvm, x, members.into_iter().zip(reports).collect(), done, start.elapsed());
     // Small weights are judged over the rows of all classes, because one pair of classes may have little weight.
     let of_all = |w: &[f64]| SmallWeights::of(w.iter().sum(), w.iter().filter(|w| **w > 0.0).count());
     report.adjustments.small_weights = weights.and_then(of_all);
     Ok((model, report))
+}
+
+/// Returns the model and the report of all binary models of rows `x`, [N, D], after so many `iterations`.
+pub(crate) fn united(
+    rvm: &Rvm,
+    x: ArrayView2<f64>,
+    fitted: Vec<(Model, Report)>,
+    iterations: usize,
+    elapsed: Duration,
+) -> (Model, Report) {
+    let (members, reports): (Vec<_>, Vec<_>) = fitted.into_iter().unzip();
+    let status = reports.iter().map(|r| r.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged);
+    (assemble(rvm, x, members, status, iterations), summary(reports, status, iterations, elapsed))
 }
 
 fn targets<'a>(labels: &'a [usize], weights: Option<&'a [f64]>) -> Targets<'a> {
@@ -155,7 +166,7 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
 }
 
 /// Returns the report of all binary models, of which `reports` are the single reports.
-fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Instant) -> Report {
+fn summary(reports: Vec<Report>, status: Status, iterations: usize, elapsed: Duration) -> Report {
     let (mut actions, mut adjustments) = (Actions::default(), Adjustments::default());
     let (mut largest_gain, mut largest_gradient, mut candidates): (Option<f64>, f64, usize) = (None, 0.0, 0);
     for report in &reports {
@@ -181,6 +192,6 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         adjustments,
         actions,
         members: reports,
-        ..Report::of_end(status, vec![], certificate, start.elapsed().as_secs_f64())
+        ..Report::of_end(status, vec![], certificate, elapsed.as_secs_f64())
     }
 }

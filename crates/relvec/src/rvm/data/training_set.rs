@@ -15,7 +15,6 @@ use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
 use crate::report::{Adjustments, Interrupt};
 use crate::rvm::data::noise::{NoisePrecision, Units};
-use crate::rvm::data::row_blocks::RowBlocks;
 use crate::rvm::data::row_factors::{RowFactors, over};
 use crate::rvm::settings::rvm::Rvm;
 use crate::sums::Sums;
@@ -24,10 +23,8 @@ use crate::sums::Sums;
 #[derive(Debug)]
 pub(crate) struct TrainingSet<'a> {
     pub rvm: &'a Rvm,
-    /// Rows in canonical order, [N, D]. Empty if they are read in blocks or if only their sums are known.
+    /// Rows in canonical order, [N, D]. Empty if only their sums are known.
     pub rows: ArcArray2<f64>,
-    /// Source of rows that are read in blocks. `rows`, `targets` and `weights` are then empty.
-    pub blocks: Option<RowBlocks<'a>>,
     /// Targets in internal units, `[N]`. For several real outputs [N, R], row by row.
     pub targets: Vec<f64>,
     /// R, the number of functions that a target depends on: class contrasts or real outputs.
@@ -86,14 +83,9 @@ pub(crate) enum Source {
 }
 
 impl<'a> TrainingSet<'a> {
-    /// Returns N, the number of rows in memory or in blocks. Returns 0 if only sums over the rows are known.
-    pub fn height(&self) -> usize {
-        self.blocks.map_or(self.rows.nrows(), |source| source.n_rows)
-    }
-
     /// Returns the sum of the multipliers of the log-likelihoods.
     pub fn weight(&self) -> f64 {
-        if self.blocks.is_some() { self.count } else { self.weights.iter().sum() }
+        self.weights.iter().sum()
     }
 
     /// Returns the kernel, with numbers for all parameters. For a given design matrix it has no meaning.

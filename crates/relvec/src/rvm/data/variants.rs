@@ -6,7 +6,6 @@ use ndarray::{ArcArray2, Array2, Axis};
 
 use crate::canonical::Fold;
 use crate::design::Columns;
-use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::report::Adjustments;
 use crate::rvm::data::row_factors::{RowFactors, over, times};
@@ -50,7 +49,6 @@ impl<'a> TrainingSet<'a> {
         TrainingSet {
             rvm,
             rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
-            blocks: None,
             targets,
             outputs: self.outputs,
             count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
@@ -186,61 +184,27 @@ impl<'a> TrainingSet<'a> {
 
     /// Returns the training set of `some` of the rows and some of the candidates, both ascending, for a fit in
     /// `memory_limit` bytes.
-    ///
-    /// # Errors
-    /// Returns the errors of [`TrainingSet::for_each_part`].
-    pub fn sample(&self, candidates: &[usize], some: &[usize], memory_limit: u64) -> Result<TrainingSet<'_>> {
+    pub fn sample(&self, candidates: &[usize], some: &[usize], memory_limit: u64) -> TrainingSet<'_> {
         let (rows, columns) = self.columns(candidates);
         let source = match columns {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
         };
-        let (rows, part) = match self.gathered(some)? {
-            Some(part) => (part.rows.clone(), part),
-            None => (rows.select(Axis(0), some).into_shared(), self.with(self.rvm, &self.kernel(), Some(some))),
-        };
-        Ok(TrainingSet {
-            rows,
+        TrainingSet {
+            rows: rows.select(Axis(0), some).into_shared(),
             origin: candidates.iter().map(|k| self.origin[*k]).collect(),
             candidate_of: self.candidate_of.iter().map(|k| candidates.binary_search(&(*k)?).ok()).collect(),
             source,
             memory_limit,
             taken: 0,
-            ..part
-        })
+            ..self.with(self.rvm, &self.kernel(), Some(some))
+        }
     }
 
     /// Returns the training set of these rows with other row factors.
     pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: RowFactors) -> TrainingSet<'b> {
         let weights = times(&self.sample_weights(), Some(&factors));
         TrainingSet { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
-    }
-
-    /// Returns `some` of the rows (ascending) of a training set in blocks, as a training set in memory. Returns `None`
-    /// if the rows are in memory already.
-    ///
-    /// # Errors
-    /// Returns the errors of [`TrainingSet::for_each_part`].
-    pub fn gathered(&self, some: &[usize]) -> Result<Option<TrainingSet<'_>>> {
-        if self.blocks.is_none() {
-            return Ok(None);
-        }
-        let mut rows = ndarray::Array2::zeros((some.len(), self.rows.ncols()));
-        let (mut targets, mut weights, mut before) = (vec![], vec![], 0);
-        self.for_each_part(|part| {
-            let n = part.rows.nrows();
-            let (from, to) = (some.partition_point(|i| *i < before), some.partition_point(|i| *i < before + n));
-            for (i, row) in some[from..to].iter().zip(rows.axis_iter_mut(Axis(0)).skip(from)) {
-                { row }.assign(&part.rows.row(i - before));
-                targets.push(part.targets[i - before]);
-                weights.push(part.weights[i - before]);
-            }
-            before += n;
-            Ok(())
-        })?;
-        let count = weights.iter().sum();
-        let part = self.with(self.rvm, &self.kernel(), None);
-        Ok(Some(TrainingSet { rows: rows.into_shared(), targets, weights, count, n_rows: some.len(), ..part }))
     }
 }
 

@@ -34,10 +34,8 @@ pub(crate) fn has_nothing(solver: &EvidenceSolver, model: &ActivePosterior) -> R
         return Ok(false);
     }
     let kernels = model.active.iter().any(|j| *j > 0 || !problem.has_bias);
-    // Another pass over rows that are read in blocks takes too long, and a lower bound cannot be compared with the
-    // evidence.
-    let known = problem.training.blocks.is_none() && !solver.is_stand_in();
-    Ok(!kernels || known && is_near_nothing(solver, solver.log_evidence(model))?)
+    // A lower bound cannot be compared with the evidence.
+    Ok(!kernels || !solver.is_stand_in() && is_near_nothing(solver, solver.log_evidence(model))?)
 }
 
 /// Returns true if a log evidence is at most [`WITHIN`] nats above that of the model without kernels, with or without

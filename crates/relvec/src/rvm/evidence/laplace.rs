@@ -7,6 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::linalg;
 use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
 use crate::rvm::data::build::DENSE;
@@ -16,7 +17,6 @@ use crate::rvm::evidence::newton::{Iterate, Mode, Objective};
 use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
-use crate::{design, linalg};
 
 /// Number of rows that are copied in one block.
 const BLOCK: usize = 1024;
@@ -71,9 +71,8 @@ impl Objective for Laplace<'_> {
         Cholesky::of_sum(gram, self.alpha)
     }
 
-    /// For rows that are read in blocks, a product with the Hessian needs a pass over them, like the Hessian itself.
     fn is_cheap(&self) -> bool {
-        self.phi.columns() <= FEW_COLUMNS || self.phi.made_in_blocks().is_some()
+        self.phi.columns() <= FEW_COLUMNS
     }
 }
 
@@ -105,9 +104,9 @@ pub(crate) fn mode(
 
 /// Returns Phi of the active columns for Newton's method, stored or recomputed, and its size in bytes.
 pub(crate) fn phi<'a>(problem: &'a ScaledProblem<'a>, active: &'a [usize], warm: Option<&ActivePosterior>) -> (Phi<'a>, u64) {
-    let (n, in_memory) = (problem.n_rows(), problem.training.blocks.is_none());
+    let n = problem.n_rows();
     let bytes = 8 * (n * active.len()) as u64;
-    let phi = match in_memory && (bytes <= (problem.room() / NEWTON_SHARE).min(MOST_STORED) || n <= LITTLE_ROWS) {
+    let phi = match bytes <= (problem.room() / NEWTON_SHARE).min(MOST_STORED) || n <= LITTLE_ROWS {
         true => Phi::Kept(columns(problem, active, warm)),
         false => Phi::Made { problem, columns: active.into() },
     };
@@ -169,31 +168,19 @@ impl LocalExpansion {
         let tt = 2.0 * f.iter().zip(&response).map(|(f, p)| f * p).sum::<f64>().abs() + weights.iter().sum::<f64>();
         LocalExpansion { curvature, response, tt }
     }
-
-    /// Adds the rows to G, and to f of each output, `[R][P]`.
-    fn add_to(&self, problem: &ScaledProblem, sums: &mut Sums, f: &mut [Vec<f64>]) {
-        let (zeros, outputs) = (vec![0.0; self.curvature.len()], f.len());
-        problem.design.for_each_block(|rows, phi| {
-            sums.accumulate(phi, &zeros[rows.clone()], &self.curvature[rows.clone()]);
-            for (k, f) in f.iter_mut().enumerate() {
-                let response: Vec<f64> = rows.clone().map(|n| self.response[n * outputs + k]).collect();
-                design::add_sums(&response, phi, f);
-            }
-        });
-    }
 }
 
 /// Returns the quadratic form over all columns that equals the log-likelihood at the mode to second order. With
 /// f = Phi'(B Phi w + r) no inverse of B is needed.
 ///
 /// # Errors
-/// Returns the errors of [`ScaledProblem::for_each_part`].
+/// Returns the errors of [`Phi::sums`].
 pub(crate) fn expand<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Result<Quadratic<'p>> {
     let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
     let many = problem.has_many_entries();
     let saturated = outputs == 1 && many && SATURATED * solution.active.len() >= p && fits;
-    if saturated || problem.training.blocks.is_some() {
+    if saturated {
         return whole(problem, solution);
     }
     let near = LocalExpansion::new(problem, solution);
@@ -202,31 +189,20 @@ pub(crate) fn expand<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior)
     Ok(Quadratic::on_demand(design, near.curvature, response, vec![tt], count, None, &solution.active).with_room(fits))
 }
 
-/// Returns the quadratic form at the mode with all of G, from one pass over the rows.
+/// Returns the quadratic form at the mode of one output with all of G, from one pass over the rows.
 ///
 /// # Errors
-/// Returns the errors of [`ScaledProblem::for_each_part`].
+/// Returns the errors of [`Phi::sums`].
 fn whole<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Result<Quadratic<'p>> {
     let p = problem.design.n_columns();
-    if solution.outputs == 1 {
-        let mut w = Array1::zeros(p);
-        solution.active.iter().zip(&solution.mean).for_each(|(j, v)| w[*j] = *v);
-        let phi = Phi::Made { problem, columns: (0..p).collect::<Vec<_>>().into() };
-        let mut sums = phi.sums(problem, w.view(), DerivativeOrder::Hessian)?;
-        linalg::mirror(&mut sums.hessian);
-        let f = sums.hessian.dot(&w) + &sums.gradient;
-        let tt = 2.0 * f.dot(&w).abs() + problem.training.count;
-        let sums = Sums { gram: sums.hessian, f: vec![f.to_vec()], tt: vec![tt], count: problem.training.weight() };
-        return Ok(Quadratic::stored(sums, None));
-    }
-    let (mut sums, mut f, mut tt) = (Sums::new(p, 1), vec![vec![0.0; p]; solution.outputs], 0.0);
-    problem.for_each_part(|part| {
-        let near = LocalExpansion::new(part, solution);
-        near.add_to(part, &mut sums, &mut f);
-        tt += near.tt;
-        Ok(())
-    })?;
-    let sums = Sums { f, tt: vec![tt], count: problem.training.weight(), ..sums.finish() };
+    let mut w = Array1::zeros(p);
+    solution.active.iter().zip(&solution.mean).for_each(|(j, v)| w[*j] = *v);
+    let phi = Phi::Made { problem, columns: (0..p).collect::<Vec<_>>().into() };
+    let mut sums = phi.sums(problem, w.view(), DerivativeOrder::Hessian)?;
+    linalg::mirror(&mut sums.hessian);
+    let f = sums.hessian.dot(&w) + &sums.gradient;
+    let tt = 2.0 * f.dot(&w).abs() + problem.training.count;
+    let sums = Sums { gram: sums.hessian, f: vec![f.to_vec()], tt: vec![tt], count: problem.training.weight() };
     Ok(Quadratic::stored(sums, None))
 }
 

@@ -159,18 +159,12 @@ fn average_curvature(problem: &ScaledProblem, solution: &ActivePosterior, model:
     if problem.training.rvm.likelihood.as_dyn().counts() {
         return model.average_counts(&learned(problem, solution, outputs));
     }
-    if problem.training.blocks.is_none() {
-        // The functions at the rows do not change, and are computed once.
-        let rows = learned(problem, solution, outputs);
-        return model.average_curvature(|model, posterior| model.mean_curvature(posterior, &rows));
-    }
-    model.average_curvature(|model, posterior| {
-        let of = |part: &ScaledProblem| model.mean_curvature(posterior, &learned(part, solution, outputs));
-        problem.sum_of_parts(of, |total, own| *total += &own)
-    })
+    // The functions at the rows do not change, and are computed once.
+    let rows = learned(problem, solution, outputs);
+    model.average_curvature(|model, posterior| model.mean_curvature(posterior, &rows))
 }
 
-/// Returns the rows of a problem, which must be in memory, with the functions of the model at them. The closure fills a
+/// Returns the rows of a problem with the functions of the model at them. The closure fills a
 /// block `[B, M]` of Phi that begins at a given row.
 fn learned<'a>(
     problem: &'a ScaledProblem,

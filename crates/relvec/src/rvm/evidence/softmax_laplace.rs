@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, CowArray, Ix2, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, CowArray, s};
 use rayon::prelude::*;
 
 use crate::error::Result;
@@ -23,7 +23,7 @@ use crate::rvm::gram::scaled_problem::ScaledProblem;
 /// Number of rows in one block of the products of a pair.
 const BLOCK: usize = 256;
 
-/// Class probabilities of the rows, [N, K]. Empty for rows that are read in blocks, whose probabilities are recomputed.
+/// Class probabilities of the rows, [N, K].
 type Probabilities = Array2<f64>;
 
 /// Products of a previous model near the present one.
@@ -137,19 +137,7 @@ impl SoftmaxObjective<'_> {
         v * &ArrayView1::from(self.alpha)
     }
 
-    /// Calls `each` with the objective of every block of rows, in order. Rows in memory are a single block.
-    ///
-    /// # Errors
-    /// Returns the errors of `each` and of [`ScaledProblem::for_each_part`].
-    fn for_each_part(&self, mut each: impl FnMut(&SoftmaxObjective) -> Result<()>) -> Result<()> {
-        let Some(columns) = self.phi.made_in_blocks() else { return each(self) };
-        self.problem.for_each_part(|part| {
-            let phi = Phi::Made { problem: part, columns: columns.into() };
-            each(&SoftmaxObjective { problem: part, phi, contrasts: self.contrasts.clone(), ..*self })
-        })
-    }
-
-    /// Adds the log-likelihood of the rows, which must be in memory, and its gradient, [R, M]. Returns the class
+    /// Adds the log-likelihood of the rows and its gradient, [R, M]. Returns the class
     /// probabilities, [N, K].
     ///
     /// # Errors
@@ -183,16 +171,8 @@ impl SoftmaxObjective<'_> {
         Ok(Array2::from_shape_vec((training.targets.len(), self.classes), y).expect("[N, K]"))
     }
 
-    /// Returns the class probabilities of the rows, [N, K], which must be in memory.
-    fn probabilities<'y>(&self, iterate: &'y Iterate<Probabilities>) -> Result<CowArray<'y, f64, Ix2>> {
-        if iterate.rows.nrows() == self.problem.training.targets.len() {
-            return Ok(iterate.rows.view().into());
-        }
-        Ok(self.add_rows(&iterate.w, &mut 0.0, &mut Array2::zeros(iterate.w.dim()))?.into())
-    }
-
     /// Adds to `total`, `[R, M]`, the product of the Hessian of the negative log-likelihood with `d`, `[R, M]`, at
-    /// class probabilities `y`, `[N, K]`. The rows must be in memory.
+    /// class probabilities `y`, `[N, K]`.
     fn add_hessian_times(&self, y: ArrayView2<f64>, d: &Array2<f64>, total: &mut Array2<f64>) -> Result<()> {
         let (training, contrasts) = (self.problem.training, &self.contrasts);
         let functions = contrasts.expand(d.view());
@@ -228,7 +208,7 @@ impl SoftmaxObjective<'_> {
         let mut made: Vec<Array2<f64>> = names.iter().map(|_| Array2::zeros((height, m))).collect();
         if height > 0 {
             let left = before.is_some().then_some(&fresh[..]);
-            self.for_each_part(|part| part.add_pairs(part.probabilities(iterate)?.view(), &names, left, &mut made))?;
+            self.add_pairs(iterate.rows.view(), &names, left, &mut made)?;
         }
         let Some(cached) = before else {
             made.par_iter_mut().for_each(linalg::mirror);
@@ -252,7 +232,7 @@ impl SoftmaxObjective<'_> {
     }
 
     /// Adds the products of pairs of classes over the rows at class probabilities `y`, `[N, K]`. They are the products
-    /// of all M columns with all, `[M, M]`, or of the L columns `left` with all, `[L, M]`. The rows must be in memory.
+    /// of all M columns with all, `[M, M]`, or of the L columns `left` with all, `[L, M]`.
     ///
     /// # Errors
     /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
@@ -297,22 +277,15 @@ impl Objective for SoftmaxObjective<'_> {
 
     fn at(&self, v: Array2<f64>) -> Result<Iterate<Probabilities>> {
         let prior = self.prior_times(&v);
-        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Array2::zeros((0, self.classes)));
-        let in_memory = self.phi.made_in_blocks().is_none();
-        self.for_each_part(|part| {
-            let own = part.add_rows(&v, &mut log_likelihood, &mut gradient)?;
-            if in_memory {
-                y = own;
-            }
-            Ok(())
-        })?;
+        let (mut log_likelihood, mut gradient) = (0.0, -&prior);
+        let y = self.add_rows(&v, &mut log_likelihood, &mut gradient)?;
         let value = log_likelihood - 0.5 * (&prior * &v).sum();
         Ok(Iterate { w: v, value, gradient, rows: y })
     }
 
     fn times(&self, iterate: &Iterate<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
         let mut total = self.prior_times(d);
-        self.for_each_part(|part| part.add_hessian_times(part.probabilities(iterate)?.view(), d, &mut total))?;
+        self.add_hessian_times(iterate.rows.view(), d, &mut total)?;
         Ok(total)
     }
 

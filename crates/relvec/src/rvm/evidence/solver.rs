@@ -118,7 +118,7 @@ impl<'p> EvidenceSolver<'p> {
     /// `solution`.
     ///
     /// # Errors
-    /// Returns the errors of [`ScaledProblem::for_each_part`].
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
     pub fn quadratic(&self, solution: &ActivePosterior) -> Result<Rc<Quadratic<'p>>> {
         Ok(match &self.quadratic {
             Some(quadratic) => quadratic.clone(),

@@ -78,26 +78,8 @@ impl Phi<'_> {
     /// Returns the sums at weights `w`, `[M]`, up to the derivative `order`.
     ///
     /// # Errors
-    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop, and the errors of
-    /// [`ScaledProblem::for_each_part`].
+    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
     pub fn sums(&self, problem: &ScaledProblem, w: ArrayView1<f64>, order: DerivativeOrder) -> Result<LikelihoodSums> {
-        let Some(columns) = self.made_in_blocks() else { return self.sums_in_memory(problem, w, order) };
-        problem.sum_of_parts(
-            |part| Phi::Made { problem: part, columns: columns.into() }.sums_in_memory(part, w, order),
-            |total, own| total.add(&own),
-        )
-    }
-
-    /// Returns the active columns, if the rows are read in blocks.
-    pub fn made_in_blocks(&self) -> Option<&[usize]> {
-        match self {
-            Phi::Made { problem, columns } if problem.training.blocks.is_some() => Some(columns),
-            _ => None,
-        }
-    }
-
-    /// Returns the sums at weights `w`, `[M]`, over rows that are in memory.
-    fn sums_in_memory(&self, problem: &ScaledProblem, w: ArrayView1<f64>, order: DerivativeOrder) -> Result<LikelihoodSums> {
         let (training, m) = (problem.training, self.columns());
         let w = w.to_slice().expect("weights are consecutive numbers");
         let likelihood = training.rvm.likelihood.as_dyn();
@@ -142,7 +124,7 @@ impl Phi<'_> {
         Ok(total)
     }
 
-    /// Returns Phi'diag(b) Phi d, `[M]`, for `b`, `[N]`, and `d`, `[M]`. The rows must be in memory.
+    /// Returns Phi'diag(b) Phi d, `[M]`, for `b`, `[N]`, and `d`, `[M]`.
     ///
     /// # Errors
     /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.

@@ -49,12 +49,8 @@ impl<'a> ScaledProblem<'a> {
     /// Hessian is constant and they fit into memory.
     ///
     /// # Errors
-    /// Returns [`Error::Interrupted`] if the fit must stop, and an error if the rows cannot be read or a column is too
-    /// large.
+    /// Returns [`Error::Interrupted`] if the fit must stop, and an error if a column is too large.
     pub fn new(training: &'a TrainingSet<'a>, candidates: Vec<usize>) -> Result<(ScaledProblem<'a>, Option<Sums>)> {
-        if training.blocks.is_some() {
-            return Ok((ScaledProblem::in_blocks(training, candidates)?, None));
-        }
         let (rvm, limit) = (training.rvm, training.memory_limit);
         let p = (candidates.len() + usize::from(rvm.bias)) as u64;
         let gram = 8 * p * p;
@@ -90,22 +86,6 @@ impl<'a> ScaledProblem<'a> {
         Ok((ScaledProblem { training, design, candidates, has_bias: rvm.bias, taken }, sums))
     }
 
-    /// Returns the scaled problem of rows that are read in blocks, after a pass for the norms of the columns.
-    fn in_blocks(training: &'a TrainingSet<'a>, candidates: Vec<usize>) -> Result<ScaledProblem<'a>> {
-        let (rows, columns) = training.columns(&candidates);
-        let design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
-        let mut problem = ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken };
-        let mut norms = vec![0.0f64; problem.design.n_columns()];
-        problem.for_each_part(|part| {
-            let own = part.design.column_norms(&part.training.weights)?;
-            norms.iter_mut().zip(own).for_each(|(norm, own)| *norm = norm.hypot(own));
-            Ok(())
-        })?;
-        training.refuse_far_centres(&mut norms);
-        problem.design.set_norms(norms);
-        Ok(problem)
-    }
-
     /// Returns the scaled problem of `candidates` and its sums, from known `sums` of the unscaled columns.
     pub fn of_sums(training: &'a TrainingSet<'a>, candidates: Vec<usize>, mut sums: Sums) -> (ScaledProblem<'a>, Sums) {
         let (rows, columns) = training.columns(&candidates);
@@ -118,9 +98,9 @@ impl<'a> ScaledProblem<'a> {
         (ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken }, sums)
     }
 
-    /// Returns N, whether the rows are in memory or read in blocks, or 0 if only their sums are known.
+    /// Returns N, or 0 if only sums over the rows are known.
     pub fn n_rows(&self) -> usize {
-        self.training.height()
+        self.training.rows.nrows()
     }
 
     /// Returns true if passes over the rows take most of the time of a fit.
@@ -353,39 +333,5 @@ impl<'a> ScaledProblem<'a> {
     pub fn alpha_in(&self, column: usize) -> f64 {
         let norm = self.design.norms()[column] / self.training.units[0].scale;
         1.0 / (norm * norm)
-    }
-
-    /// Calls `each` with the problem of every block of rows, in order. Rows in memory are a single block.
-    ///
-    /// # Errors
-    /// Returns the errors of [`TrainingSet::for_each_part`].
-    pub fn for_each_part(&self, mut each: impl FnMut(&ScaledProblem) -> Result<()>) -> Result<()> {
-        if self.training.blocks.is_none() {
-            return each(self);
-        }
-        self.training.for_each_part(|training| each(&self.of_rows(training)))
-    }
-
-    /// Returns the sum of the results of `of` over all blocks of rows, added in their order by `add`.
-    ///
-    /// # Errors
-    /// Returns the errors of [`TrainingSet::for_each_part`], and [`Error::Rows`] if there are no rows.
-    pub fn sum_of_parts<T>(&self, of: impl Fn(&ScaledProblem) -> Result<T>, add: impl Fn(&mut T, T)) -> Result<T> {
-        let mut total = None;
-        self.for_each_part(|part| {
-            let own = of(part)?;
-            match &mut total {
-                Some(total) => add(total, own),
-                None => total = Some(own),
-            }
-            Ok(())
-        })?;
-        total.ok_or_else(|| Error::Rows("a pass over the rows found no rows".into()))
-    }
-
-    /// Returns the problem with the same columns on a block of rows.
-    fn of_rows<'t>(&self, training: &'t TrainingSet<'t>) -> ScaledProblem<'t> {
-        let design = self.design.on_rows(training.rows.clone());
-        ScaledProblem { training, design, candidates: self.candidates.clone(), has_bias: self.has_bias, taken: self.taken }
     }
 }

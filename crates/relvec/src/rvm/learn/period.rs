@@ -230,7 +230,9 @@ mod tests {
     fn gain_of_orthogonal_frequencies_equals_the_difference_of_evidences() {
         let (n, noise, variance) = (40, 0.3, 0.1);
         let turns = Array1::from_shape_fn(n, |i| i as f64 / n as f64 / STEPS as f64);
-        let t = Array2::from_shape_fn((n, 2), |(i, k)| (TAU * 3.0 * i as f64 / n as f64 + k as f64).sin() + 0.1 * ((7 * i % 5) as f64 - 2.0));
+        let t = Array2::from_shape_fn((n, 2), |(i, k)| {
+            (TAU * 3.0 * i as f64 / n as f64 + k as f64).sin() + 0.1 * ((7 * i % 5) as f64 - 2.0)
+        });
         let evidence = |covariance: Array2<f64>| {
             let factor = Cholesky::of_upper(covariance).unwrap();
             let mut alpha = t.clone();

@@ -192,6 +192,7 @@ pub(super) fn kernel_matrix(kernel: &Kernel, x: ArrayView2<f64>) -> Array2<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::DataScale;
     use ndarray::Array2;
 
     fn wave(n: usize, features: usize, seed: u64) -> Array2<f64> {

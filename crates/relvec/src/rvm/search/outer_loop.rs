@@ -104,7 +104,7 @@ fn search_working_sets(
     let mut best: Option<(WarmStart, f64)> = None;
     loop {
         // The model to return if the time limit passes before the search in this working set has started.
-        let previous = warm.clone().filter(|_| training.height() > 0);
+        let previous = warm.clone().filter(|_| training.rows.nrows() > 0);
         let (problem, sums) = match scaled_problem(training, candidates, given_sums.take()) {
             Ok(made) => made,
             Err(error) => return outer.return_previous(error, previous),

@@ -58,7 +58,7 @@ impl Rvm {
         let Some(left) = left.filter(|_| n > PROBE_ROWS && keeps_sums(training, columns)) else { return Ok(None) };
         let candidates = Landmarks::any(training.origin.len(), columns, self.seed);
         let rows = (PROBE / (columns * columns).max(1)).clamp(1, PROBE_ROWS);
-        let probe = training.sample(&candidates, &Landmarks::any(n, rows, self.seed), training.memory_limit)?;
+        let probe = training.sample(&candidates, &Landmarks::any(n, rows, self.seed), training.memory_limit);
         let all = sums_take(&probe)?.min(sums_take(&probe)?).mul_f64(n as f64 / rows as f64);
         if all <= left.mul_f64(1.0 - LEAST_LEFT) {
             return Ok(None);
@@ -110,13 +110,13 @@ pub(crate) fn fallback(rvm: &Rvm, training: &TrainingSet, driver: &FitDriver, se
         Inference::Search(_) => return Ok(None),
         _ => {
             let step = (FALLBACK_STEP * left.as_secs_f64().clamp(FALLBACK_SECONDS.0, FALLBACK_SECONDS.1)) as usize;
-            let most = (step / LEAST_SAMPLE.min(training.height()).max(1)).isqrt();
+            let most = (step / LEAST_SAMPLE.min(training.rows.nrows()).max(1)).isqrt();
             let weights = (training.dictionary_size() * training.outputs).clamp(1, most);
             let rows = FALLBACK_ROWS.min(step / weights.pow(2));
             SubsamplePlan { rows, columns: (weights / training.outputs).max(1), share: SLOW_SHARE }
         }
     };
-    let (n, rows) = (training.height(), plan.rows.max(LEAST_SAMPLE));
+    let (n, rows) = (training.rows.nrows(), plan.rows.max(LEAST_SAMPLE));
     // If the sample would be a large share of the rows, all of them are taken.
     let plan = SubsamplePlan { rows: if n as f64 > FALLBACK_TIMES * rows as f64 { rows } else { n }, ..plan };
     if plan.rows == n && plan.columns >= training.dictionary_size() {
@@ -134,14 +134,14 @@ fn fit(
     driver: &FitDriver,
     search: Fit,
 ) -> Result<Option<(Model, Report)>> {
-    let (n, room) = (training.height(), training.memory_limit.saturating_sub(training.taken));
+    let (n, room) = (training.rows.nrows(), training.memory_limit.saturating_sub(training.taken));
     let row_bytes = 8 * (2 * training.rows.ncols() + VECTORS * training.outputs) as u64;
     let size = plan.rows.min((room / MEMORY_SHARE / row_bytes) as usize);
     if rvm.likelihood.as_dyn().constant_curvature() || training.bias_only || size < LEAST_SAMPLE.min(n) {
         return Ok(None);
     }
     let mut rows = Landmarks::any(n, size, rvm.seed);
-    if training.outputs > 1 && training.blocks.is_none() {
+    if training.outputs > 1 {
         // Add the first row of each class that the sample lacks.
         let mut first = vec![None; training.outputs + 1];
         let weighted = rows.iter().copied().chain(0..n).filter(|row| training.weights[*row] > 0.0);
@@ -153,7 +153,7 @@ fn fit(
     let dictionary = training.dictionary();
     let candidates = Landmarks::any(dictionary.len(), plan.columns.min(dictionary.len()), rvm.seed);
     let candidates: Vec<usize> = candidates.into_iter().map(|k| dictionary[k]).collect();
-    let sample = training.sample(&candidates, &rows, room)?;
+    let sample = training.sample(&candidates, &rows, room);
     let mut seen: Vec<f64> = vec![];
     for (target, _) in sample.targets.iter().zip(&sample.weights).filter(|(_, weight)| **weight > 0.0) {
         if !seen.contains(target) && seen.len() <= training.outputs {

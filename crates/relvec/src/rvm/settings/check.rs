@@ -5,7 +5,7 @@ use super::rvm::Rvm;
 use super::scheme::Hyperpriors;
 use crate::design::Basis;
 use crate::error::{Result, require, require_threads};
-use crate::kernel::{DataScale, Kernel};
+use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::{PosteriorRule, Variance};
 use crate::rvm::settings::rvm::{CentreRule, WeightPrior};
@@ -150,32 +150,6 @@ impl Rvm {
         }
         let expected = format!("false: statistics can be kept for one output, found {outputs}");
         require(!self.keep_statistics, || "keep_statistics".into(), true, &expected)
-    }
-
-    /// Checks the parameters of a fit with a precision for each weight to rows in blocks.
-    ///
-    /// # Errors
-    /// Returns [`Error::Parameter`](crate::Error::Parameter) for whatever needs all rows in memory.
-    pub(crate) fn check_in_blocks(&self) -> Result<()> {
-        let check = |good: bool, name: &str, found: &str, expected: &str| {
-            require(good, || name.into(), found, &format!("{expected}, for rows in blocks"))
-        };
-        self.refuse_process("rows in blocks: regression on labels needs all rows in memory")?;
-        let name = self.likelihood.name();
-        let expected = "bernoulli or softmax (regression has Statistics)";
-        check(self.likelihood.is_for_classes(), "likelihood", name, expected)?;
-        let scheme = self.inference.name();
-        let several_at_once = !matches!(self.inference, Inference::Variational(_));
-        check(several_at_once, "inference", scheme, "another scheme than variational")?;
-        let joint = matches!(self.multi_class, MultiClass::Auto | MultiClass::Joint);
-        check(joint, "multi_class", self.multi_class.name(), "auto or joint")?;
-        check(!self.needs_rows(), "cv", "on", "no cv, no kernel or centres to be learned, and no rows to keep")?;
-        check(self.basis == Basis::Kernel, "basis", "given", "kernel")?;
-        let given = matches!(self.landmarks, Landmarks::Given(_));
-        check(given, "landmarks", "a rule", "given landmarks")?;
-        let resolved = self.kernel.resolve(&DataScale { features: 1, variance: 1.0 });
-        let plain = resolved.map_or(true, |kernel| kernel == self.kernel);
-        check(plain, &format!("kernel.{}.gamma", self.kernel.name()), "a rule", "a positive number, or one per feature")
     }
 }
 

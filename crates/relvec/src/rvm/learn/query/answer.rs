@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bytes::{Reader, Writer, checksum, damaged, unpack};
+use super::class_sums::ClassSums;
 use super::sums::PartSums;
 use super::survey::Survey;
 use crate::error::{Error, Result};
@@ -44,6 +45,7 @@ pub(super) enum Content {
     Survey(Survey),
     Sums(PartSums),
     Statistics(Statistics),
+    Classes(Vec<ClassSums>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,6 +68,10 @@ impl Content {
             (Content::Statistics(mut own), Content::Statistics(other)) => {
                 own.merge(&other)?;
                 Content::Statistics(own)
+            }
+            (Content::Classes(mut own), Content::Classes(other)) => {
+                ClassSums::add_all(&mut own, &other)?;
+                Content::Classes(own)
             }
             _ => return Err(Error::Rows("answers to different queries cannot be merged".into())),
         })
@@ -170,6 +176,10 @@ impl Answer {
                     words.count(3);
                     words.bytes(&statistics.to_bytes());
                 }
+                Content::Classes(sums) => {
+                    words.counts([4, sums.len() as u64]);
+                    sums.iter().for_each(|sums| sums.write(&mut words));
+                }
             }
         }
         words.pack(MAGIC, &Header { query: self.query })
@@ -193,6 +203,7 @@ impl Answer {
                 1 => Content::Survey(Survey::read_whole(&mut from)?),
                 2 => Content::Sums(PartSums::read(&mut from)?),
                 3 => Content::Statistics(Statistics::from_bytes(&from.bytes()?)?),
+                4 => Content::Classes((0..from.size()?).map(|_| ClassSums::read(&mut from)).collect::<Result<_>>()?),
                 _ => return Err(damaged("answer")),
             };
             nodes.insert(position, content);

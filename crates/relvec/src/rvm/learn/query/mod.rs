@@ -6,6 +6,7 @@
 
 mod answer;
 mod bytes;
+pub(in crate::rvm) mod class_sums;
 mod moments;
 pub(in crate::rvm) mod pass;
 mod sample;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::answer::Answer;
 use self::answer::Content;
 use self::bytes::{Writer, unpack};
+use self::class_sums::ClassRequest;
 pub(in crate::rvm) use self::source::InPasses;
 pub use self::source::RowSource;
 use self::sums::{PartSums, SumsRequest};
@@ -47,9 +49,26 @@ pub struct Query {
 /// Kind and settings of a request.
 #[derive(Debug, Clone)]
 enum Request {
-    Survey { classes: Option<usize>, most: usize, seed: u64 },
-    Sums { at: Box<SumsRequest>, units: RowUnits },
-    Statistics { kernel: Kernel, centres: Array2<f64>, scaling: Option<Scaling> },
+    Survey {
+        classes: Option<usize>,
+        most: usize,
+        seed: u64,
+    },
+    Sums {
+        at: Box<SumsRequest>,
+        units: RowUnits,
+    },
+    Statistics {
+        kernel: Kernel,
+        centres: Array2<f64>,
+        scaling: Option<Scaling>,
+    },
+    /// `classes` is the number K of classes.
+    Classes {
+        at: ClassRequest,
+        scaling: Option<Scaling>,
+        classes: usize,
+    },
 }
 
 /// Units in which a fit uses the rows.
@@ -72,6 +91,7 @@ enum Header {
     Survey { classes: Option<usize>, most: usize, seed: u64 },
     Sums { kernel: Kernel, bias: bool, units: RowUnits },
     Statistics { kernel: Kernel, centres: (usize, usize), scaling: Option<Scaling> },
+    Classes { kernel: Kernel, bias: bool, scaling: Option<Scaling>, classes: usize },
 }
 
 impl Query {
@@ -86,6 +106,10 @@ impl Query {
             Request::Statistics { kernel, centres, scaling } => {
                 words.numbers(centres);
                 Header::Statistics { kernel: kernel.clone(), centres: centres.dim(), scaling: scaling.clone() }
+            }
+            Request::Classes { at, scaling, classes } => {
+                at.write(&mut words);
+                Header::Classes { kernel: at.kernel.clone(), bias: at.bias, scaling: scaling.clone(), classes: *classes }
             }
         };
         let bytes = words.pack(MAGIC, &header);
@@ -121,6 +145,9 @@ impl Query {
             Header::Statistics { kernel, centres: (l, d), scaling } => {
                 let centres = from.matrix(l, d)?;
                 Request::Statistics { kernel, centres, scaling }
+            }
+            Header::Classes { kernel, bias, scaling, classes } => {
+                Request::Classes { at: ClassRequest::read(kernel, bias, &mut from)?, scaling, classes }
             }
         };
         from.end()?;
@@ -172,7 +199,7 @@ impl Part<'_> {
                 survey.see(self.number, self.rows, x, targets)?
             }
             Request::Sums { at, units } => {
-                let own = columns_of(x, targets, units.classes)?;
+                let own = columns_of(x, targets, units.classes, self.rows)?;
                 let sum = checksum(x, &own);
                 let rows = units.rows(at, x, own)?;
                 if matches!(self.content, Content::Nothing) {
@@ -183,7 +210,7 @@ impl Part<'_> {
                 sum
             }
             Request::Statistics { kernel, centres, scaling } => {
-                let sum = checksum(x, &columns_of(x, targets, None)?);
+                let sum = checksum(x, &columns_of(x, targets, None, self.rows)?);
                 if matches!(self.content, Content::Nothing) {
                     self.content = Content::Statistics(Statistics::new(kernel, centres.view())?);
                 }
@@ -191,6 +218,16 @@ impl Part<'_> {
                 let scaled = scaling.as_ref().map(|scaling| scaling.apply(x));
                 statistics.update_with(scaled.as_ref().map_or(x, |x| x.view()), targets, interrupt)?;
                 sum
+            }
+            Request::Classes { at, scaling, classes } => {
+                let own = columns_of(x, targets, Some(*classes), self.rows)?;
+                if matches!(self.content, Content::Nothing) {
+                    self.content = Content::Classes(at.nothing());
+                }
+                let Content::Classes(sums) = &mut self.content else { unreachable!("sums were begun") };
+                let scaled = scaling.as_ref().map(|scaling| scaling.apply(x));
+                at.add_rows(scaled.as_ref().map_or(x, |x| x.view()), &own, sums, interrupt)?;
+                checksum(x, &own)
             }
         };
         self.rows += x.nrows() as u64;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use ndarray::Array2;
 
 use super::answer::{Content, PartRecord};
+use super::class_sums::{ClassRequest, ClassSums};
 use super::sums::{PartSums, SumsRequest};
 use super::{Query, Request, RowSource, RowUnits};
 use crate::error::{Error, Result};
@@ -46,6 +47,17 @@ impl<'a> Pass<'a> {
     pub fn statistics(&self, kernel: &Kernel, centres: Array2<f64>) -> Result<Statistics> {
         match self.ask(Request::Statistics { kernel: kernel.clone(), centres, scaling: self.units.scaling.clone() })? {
             Content::Statistics(statistics) => Ok(statistics),
+            _ => Err(Error::TooFewRows { found: 0, least: 2 }),
+        }
+    }
+
+    /// Returns the sums over all rows for each class that is separated from the other classes.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Pass::sums`].
+    pub fn class_sums(&self, at: ClassRequest, classes: usize) -> Result<Vec<ClassSums>> {
+        match self.ask(Request::Classes { at, scaling: self.units.scaling.clone(), classes })? {
+            Content::Classes(sums) => Ok(sums),
             _ => Err(Error::TooFewRows { found: 0, least: 2 }),
         }
     }

@@ -6,7 +6,6 @@ use super::{Answer, Part, Query};
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::report::Interrupt;
-use crate::rvm::data::row_blocks::from_row;
 use crate::targets::Targets;
 
 /// Rows in partitions that answer queries, for [`Rvm::fit_rows`](crate::Rvm::fit_rows): in memory, in files, or on
@@ -59,5 +58,14 @@ impl RowSource for InPasses<'_> {
             part.add(x, targets, &self.interrupt).map_err(|error| from_row(error, before))
         })?;
         Ok(part.finish())
+    }
+}
+
+/// Converts the row number in an error of a block that begins at row `before` into a row number among all rows.
+fn from_row(error: Error, before: usize) -> Error {
+    match error {
+        Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + before, column, value },
+        Error::Weight { row, value } => Error::Weight { row: row + before, value },
+        other => other,
     }
 }

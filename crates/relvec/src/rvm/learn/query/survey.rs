@@ -150,7 +150,7 @@ impl Survey {
         if x.nrows() == 0 && targets.is_empty() {
             return Ok(0);
         }
-        let (t, weights, noise) = columns_of(x, targets, self.shape.classes)?;
+        let (t, weights, noise) = columns_of(x, targets, self.shape.classes, from)?;
         self.take((part, from), x, t, &weights, noise.as_deref())
     }
 
@@ -391,17 +391,17 @@ pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, noise): &Checked) -> u64
 pub(super) type Checked = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
 
 /// Checks rows `x`, `[N, D]`, and returns their targets, `[N, K]`, weights and noise variances. `classes` is the number
-/// of classes, `None` for real targets.
+/// of classes, `None` for real targets; `from` is the number of the first row, for messages.
 ///
 /// # Errors
 /// Returns an error if shapes do not match, a value is not finite, a weight is out of range, or classes are found
 /// instead of real targets or the reverse.
-pub(super) fn columns_of(x: ArrayView2<f64>, targets: &Targets, classes: Option<usize>) -> Result<Checked> {
+pub(super) fn columns_of(x: ArrayView2<f64>, targets: &Targets, classes: Option<usize>, from: u64) -> Result<Checked> {
     targets.check_rows(x)?;
     check_features("rows to train on", x)?;
     let t = match (targets.values, classes) {
         (Values::Classes { labels, .. }, Some(count)) => {
-            check_labels(labels, count, 0)?;
+            check_labels(labels, count, from as usize)?;
             Array2::from_shape_fn((labels.len(), 1), |(n, _)| labels[n] as f64)
         }
         (Values::Real(values), None) => values.insert_axis(Axis(1)).to_owned(),

@@ -75,6 +75,16 @@ impl Surveyed {
         self.survey.data_scale(self.scaling.is_some())
     }
 
+    /// Returns the sum of the sample weights.
+    pub fn weight(&self) -> f64 {
+        self.survey.weight()
+    }
+
+    /// Returns the sum of the sample weights of the sample.
+    pub fn sample_weight(&self) -> f64 {
+        self.drawn.weights.iter().sum()
+    }
+
     /// Returns the shares of the classes by sample weight, `[K]`; empty for real targets.
     pub fn class_frequencies(&self) -> Vec<f64> {
         let weights = self.survey.class_weights();
