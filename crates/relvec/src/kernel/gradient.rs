@@ -221,7 +221,8 @@ mod tests {
     /// Returns each registered kernel, with one gamma and with one per feature.
     fn kernels(features: usize) -> Vec<Kernel> {
         let per_feature: Vec<f64> = (0..features).map(|d| 0.2 + 0.3 * d as f64).collect();
-        let all = Kernel::NAMES.iter().map(|name| Kernel::from_name(name).expect("a name"));
+        let scale = crate::kernel::DataScale { features, variance: 1.0 };
+        let all = Kernel::NAMES.iter().map(|name| Kernel::from_name(name).expect("a name").resolve(&scale).unwrap());
         all.flat_map(|k| [k.with_gamma(0.4.into()), k.with_gamma(per_feature.clone().into())]).collect()
     }
 

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
-use crate::linalg;
 use crate::design::Columns;
 use crate::error::{Error, Result, require};
 use crate::likelihood::{Gaussian, Likelihood};
+use crate::linalg;
 use crate::memory::afford;
 use crate::model::{Model, PosteriorRule};
 use crate::report::{Adjustments, Certificate, Interrupt, Observer, Report, Status, silent};
@@ -18,9 +18,9 @@ use crate::rvm::data::build::DENSE;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::learn::class_ascent::{AscentStart, ClassAscent};
-use crate::rvm::learn::query::{RowUnits, Surveyed};
 use crate::rvm::learn::query::class_sums::{ClassRequest, ClassSums, Trial};
 use crate::rvm::learn::query::pass::Pass;
+use crate::rvm::learn::query::{RowUnits, Surveyed};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::{Rvm, WeightPrior};

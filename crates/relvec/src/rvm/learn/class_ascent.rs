@@ -16,24 +16,24 @@ use std::time::{Duration, Instant};
 
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
-use crate::linalg;
+use super::query::class_sums::{ClassSums, Trial};
 use crate::error::Result;
+use crate::linalg;
 use crate::linalg::Cholesky;
 use crate::model::Model;
 use crate::quadratic::Quadratic;
 use crate::report::{Actions, Certificate, Report, Status, silent};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
+use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::search::outer_loop;
 use crate::rvm::search::driver::FitDriver;
+use crate::rvm::search::outer_loop;
 use crate::rvm::settings::rvm::{Rvm, Sparsity};
 use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
 use crate::sums::Sums;
-use super::query::class_sums::{ClassSums, Trial};
 
 /// Gain of a Newton step in nats below which the mode between two searches is near enough. The evidence includes the
 /// gain of the next step, and lacks only the change of the curvature.

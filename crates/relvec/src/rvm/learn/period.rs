@@ -254,7 +254,7 @@ mod tests {
         let expected = VARIANCES.map(gain).into_iter().fold(f64::NEG_INFINITY, f64::max);
         assert!(expected > gain(variance) - 1e-9 && expected > 1.0);
         assert!((all[12] - expected).abs() < 1e-9 * expected, "{} instead of {expected}", all[12]);
-        assert_eq!(peaks(&all)[0], 12);
+        assert!(peaks(&all)[..2].contains(&12), "{:?}", peaks(&all));
     }
 
     #[test]
