@@ -163,8 +163,10 @@ fn multi_class_means_classes() {
         folder.fails(2, &line, &["--multi-class one_vs_one", "regress"]);
     }
     folder.fails(2, "fit d.csv --target kind --stream --multi-class one_vs_rest --dictionary 5 -o m.json", &["--stream"]);
-    let run = folder.fit("d.csv --target kind --stream --multi-class joint --dictionary 5 --json");
+    let run = folder.ok("fit d.csv --target kind --stream --multi-class joint --dictionary 5 --json");
     assert_eq!(run.json()["task"], "classify");
+    let line = "fit d.csv --target kind --stream --multi-class joint --preset tipping2001 --dictionary 5 -o m.json";
+    folder.fails(2, line, &["--stream", "auto or one_vs_rest with --weight-prior ard"]);
     folder.fails(2, "fit d.csv --target kind --target a --multi-class joint -o m.json", &["--multi-class joint", "2 targets"]);
 }
 

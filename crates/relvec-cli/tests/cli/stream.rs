@@ -246,7 +246,6 @@ fn names_of_classes_in_blocks() {
     let limit = "--set memory_limit=6000000 --dictionary 6";
     for (file, more, names) in [
         ("d.csv", "", vec!["no", "yes"]),
-        ("d.csv", "--set posterior=averaged", vec!["no", "yes"]),
         ("codes.csv", "--task classify", vec!["07", "7"]),
         ("three.csv", "--weights w", vec!["maybe", "no", "yes"]),
     ] {
@@ -260,6 +259,8 @@ fn names_of_classes_in_blocks() {
         let same = predicted("stream.json").iter().zip(predicted("memory.json")).filter(|(a, b)| a[0] == b[0]).count();
         assert!(same > 8500, "{file}: {same} of 9000 predictions are the same");
     }
+    let averaged = format!("fit d.csv --target kind --stream {limit} --preset tipping2001 --set posterior=averaged -o n.json");
+    folder.fails(1, &averaged, &["posterior = averaged", "auto or laplace"]);
     let many = plain.lines().enumerate().map(|(i, line)| if i == 0 { format!("{line}\n") } else { format!("{line}{i}\n") });
     let folder = folder.add("many.csv", many.collect::<String>()).add("one.csv", plain.replace("yes", "no"));
     let fails = |file: &str, words: &[&str]| folder.fails(1, &format!("fit {file} --target kind --stream -o n.json"), words);
