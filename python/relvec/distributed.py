@@ -158,7 +158,7 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     fitted in memory, as by ``estimator.fit``.
 
     With ``weight_prior="ard"``, the kernel and the centres are learned from the sample. Regression takes two passes,
-    the second for `relvec.Statistics` of all rows. Classes take 10 to 30 passes. More than two classes have a model
+    the second for `relvec.Statistics` of all rows. Classes take 7 to 30 passes. More than two classes have a model
     each against the others, in the same passes.
 
     Parameters

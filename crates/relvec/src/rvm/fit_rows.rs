@@ -54,7 +54,7 @@ impl Rvm {
     ///
     /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search), kernel and landmarks are
     /// learned from the sample. Regression takes two passes: precisions are learned from the
-    /// [`Statistics`](crate::Statistics) of all rows. Classes take 10 to 30 passes, most of them for few rows or classes
+    /// [`Statistics`](crate::Statistics) of all rows. Classes take 7 to 30 passes, most of them for few rows or classes
     /// that are well separated. A pass gives the second-order expansion of the log-likelihood at given weights, in which
     /// precisions are searched, or a step of Newton's method. The searches end when Laplace's evidence, (M14), no longer
     /// rises. More than two classes have a model each against the others, in the same passes.

@@ -10,7 +10,7 @@ use super::label_choice;
 use super::label_rows::Labels;
 use super::merged_rows::{DistinctRows, MOST_ROWS};
 use crate::error::Result;
-use crate::kernel::Kernel;
+use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
@@ -94,7 +94,10 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
         let frame = Frame::new(&own, &moments, training.rows.view())?;
         let mut learned = match &labels {
             Some(labels) => label_choice::learn(rvm, training, labels, &own, &moments, |some| match some {
-                Some(some) => learner.with_rows(&surrogate.rows(training, some)).learn(&own, &frame),
+                Some(some) => {
+                    let each = own.with_gamma(Gamma::Rule(GammaRule::EvidenceArd));
+                    learner.with_rows(&surrogate.rows(training, some)).learn(&each, &frame)
+                }
                 None => learner.learn(&own, &frame),
             })?,
             None => learner.learn(&own, &frame)?,

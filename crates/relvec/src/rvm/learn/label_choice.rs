@@ -103,7 +103,8 @@ fn bytes(training: &TrainingSet) -> u64 {
 }
 
 /// Learns the kernel of `labels`, which are those of some rows of a training set, and rho. `process` learns the same
-/// kernel by the evidence of a process: from the given rows (ascending), or without them from rows that it draws.
+/// kernel by the evidence of a process: from rows that it draws, or with one width for each feature from the given rows
+/// (ascending).
 ///
 /// # Errors
 /// Returns the errors of [`label_kernel::learn`] and of `process`.
@@ -132,23 +133,26 @@ pub(super) fn learn(
     if !judged || interrupt.is_late() || training.taken + bytes(training) > training.memory_limit {
         return Ok(one);
     }
+    let each = process(None)?;
+    if !each.per_feature {
+        return Ok(one);
+    }
     let some = Landmarks::any(n, JUDGED_ROWS, seed);
-    let (mut gains, mut more) = (vec![], None);
+    let mut gains = vec![];
     if n > MOST_ROWS {
         let left_out: Vec<usize> = Landmarks::any(some.len(), LEFT_OUT_ROWS, rvm.seed).into_iter().map(|k| some[k]).collect();
-        let found = more.insert(process(None)?);
-        gains = Judge::new(training, &some, &left_out, seed).gains(training, &one, found)?;
+        gains = Judge::new(training, &some, &left_out, seed).gains(training, &one, &each)?;
     } else {
         let [first, second] = halves(training, labels.rows.len(), seed);
         for (half, rest) in [(&first, &second), (&second, &first)] {
-            let (one, more) = (one_width(&Labels::of(training, half))?, process(Some(half))?);
-            gains.extend(Judge::new(training, &some, rest, seed).gains(training, &one, &more)?);
+            let (one, each) = (one_width(&Labels::of(training, half))?, process(Some(half))?);
+            gains.extend(Judge::new(training, &some, rest, seed).gains(training, &one, &each)?);
         }
     }
     if !surely_positive(&gains) || interrupt.is_late() {
         return Ok(one);
     }
-    with_ratio(more.map_or_else(|| process(None), Ok)?, one.evaluations)
+    with_ratio(each, one.evaluations)
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ use crate::rvm::data::training_set::TrainingSet;
 /// with more rows than a dense process can use.
 pub(in crate::rvm) const MOST_ROWS: usize = 3000;
 
-/// Mean number of rows of an input from which unevenly repeated inputs are no copies. Samples that are drawn with
-/// replacement have 1.6.
-const DISCRETE: f64 = 3.0;
+/// Mean number of the user's rows of an input from which unevenly repeated inputs are no copies. Samples that are drawn
+/// with replacement have 1.6 of each, and weights in place of rows are rarely larger.
+const DISCRETE: f64 = 5.0;
 
 /// Rows of different inputs, with the terms of the log evidence that do not depend on the mean targets.
 #[derive(Debug, Clone)]
