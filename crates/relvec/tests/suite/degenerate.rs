@@ -405,7 +405,8 @@ fn features_in_any_unit_fit_alike_or_are_rejected_by_name() {
 /// could be told. A model is found all the same, as with a little noise.
 #[test]
 fn exact_targets_of_discrete_features_are_found() {
-    let functions: [(usize, fn(&[f64]) -> f64); 5] = [
+    type Function = fn(&[f64]) -> f64;
+    let functions: [(usize, Function); 5] = [
         (1, |x| 3.0 * x[0]),
         (2, |x| 3.0 * x[0] - 2.0 * x[1]),
         (2, |x| f64::from(x[0] > 0.5 && x[1] > 0.5)),

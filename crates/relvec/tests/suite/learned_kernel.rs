@@ -104,7 +104,8 @@ fn normals(seed: u64, n: usize, d: usize) -> Array2<f64> {
 /// worse than by the mean and the variance of the targets.
 #[test]
 fn widths_of_many_features_do_not_overfit() {
-    let functions: [(&str, fn(ArrayView1<f64>) -> f64); 3] = [
+    type Function = fn(ArrayView1<f64>) -> f64;
+    let functions: [(&str, Function); 3] = [
         ("noise", |_| 0.0),
         ("linear", |x| x.sum() / (x.len() as f64).sqrt()),
         ("sign", |x| x.iter().enumerate().map(|(k, x)| x * (1.0 + k as f64).sin()).sum::<f64>().signum()),
@@ -113,7 +114,7 @@ fn widths_of_many_features_do_not_overfit() {
         for (seed, (name, f)) in (0..4).flat_map(|seed| functions.iter().map(move |function| (seed, function))) {
             let all = normals(seed, n + 300, d + 1);
             let (x, noise) = all.view().split_at(Axis(1), d);
-            let t = x.map_axis(Axis(1), |x| f(x)) + 0.5 * &noise.column(0);
+            let t = x.map_axis(Axis(1), f) + 0.5 * &noise.column(0);
             let ((x, x_new), (t, t_new)) = (x.split_at(Axis(0), n), t.view().split_at(Axis(0), n));
             let (model, _) = Rvm::default().fit(x, &Targets::real(t)).unwrap();
             let prediction = model.predict(x_new).unwrap();
