@@ -48,7 +48,9 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
         report.certificate.reason = cut_short(job, survey.rows, None);
     }
     report.seconds = clock.seconds();
-    model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
+    let members = model.committee.iter_mut().flat_map(|committee| &mut committee.members);
+    let relevance = members.flat_map(|member| &mut member.relevance).chain(&mut model.relevance);
+    relevance.for_each(|k| *k = plan.landmarks[*k]);
     (model.scaling, model.features, model.classes) = (plan.scaling, features, spilled.names);
     Ok((model, report))
 }
