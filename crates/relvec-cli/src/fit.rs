@@ -11,7 +11,7 @@ use relvec::{
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
-use crate::failure::usage;
+use crate::failure::{quoted, usage};
 use crate::interpolation;
 use crate::layout::Lines;
 use crate::live::Live;
@@ -114,11 +114,13 @@ fn tell(summary: &Summary, model: &Model, seen: &Seen, args: &FitArgs) {
             Some(Likelihood::Gaussian(_) | Likelihood::StudentT(_)) => {
                 model.target.is_some() && model.noise_variance() != Some(0.0)
             }
-            Some(likelihood) => likelihood.is_for_classes(),
-            None => true,
+            _ => true,
         };
-        let next = if scored { format!("relvec score {path} TEST.csv") } else { format!("relvec predict {path} NEW.csv") };
-        terminal::show(&terminal::escaped(&format!("\nSaved {path}. Next:\n  {next}\n")));
+        let (command, table) = if scored { ("score", "TEST.csv") } else { ("predict", "NEW.csv") };
+        let known = [("--noise-variance", &args.noise_variance), ("--exposure", &args.exposure)];
+        let known: String =
+            known.iter().filter_map(|(option, name)| Some(format!(" {option} {}", quoted(name.as_ref()?)))).collect();
+        terminal::show(&terminal::escaped(&format!("\nSaved {path}. Next:\n  relvec {command} {path} {table}{known}\n")));
     }
 }
 

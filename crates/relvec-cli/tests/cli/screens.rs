@@ -153,7 +153,14 @@ fn counts_are_named() {
     let folder = Folder::with("d.csv", format!("x,visits\n{}", (0..60).map(row).collect::<String>()));
     let text = folder.ok("fit d.csv --target visits --likelihood poisson -o m.json").stderr;
     assert!(text.starts_with("Regression of the counts `visits` on 1 feature"), "{text}");
-    assert!(text.ends_with("relvec predict m.json NEW.csv\n"), "{text}");
+    assert!(text.ends_with("relvec score m.json TEST.csv\n"), "{text}");
+    // The columns that the next command needs are in it, as a shell reads them.
+    let row = |i: usize| format!("{},{},{}\n", noise(i), 1 + i % 3, i % 7);
+    let folder = Folder::with("d.csv", format!("x,time(h),visits\n{}", (0..60).map(row).collect::<String>()));
+    let text = folder.ok("fit d.csv --target visits --likelihood poisson --exposure time(h) -o m.json").stderr;
+    assert!(text.ends_with("relvec score m.json TEST.csv --exposure 'time(h)'\n"), "{text}");
+    let text = folder.ok("fit d.csv --target visits --noise-variance time(h) -o m.json").stderr;
+    assert!(text.ends_with("relvec predict m.json NEW.csv --noise-variance 'time(h)'\n"), "{text}");
     folder.fails(1, "fit d.csv --target x --likelihood poisson -o n.json", &["`d.csv`, target `x`: row 0"]);
 }
 
