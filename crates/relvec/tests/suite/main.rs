@@ -13,6 +13,7 @@ mod empty;
 mod folds;
 mod golden;
 mod growth;
+mod how_to;
 mod interpolation;
 mod intervals;
 mod kernel_sums;
