@@ -41,7 +41,21 @@ print(model)
 
 # %%
 # The second line is the result: of a hundred rows ten are *centres*. The prediction is a sum of ten bumps, one at each
-# of them. The others are no longer needed.
+# of them. The others are no longer needed. The bumps can be drawn: each is the kernel around one centre, times a weight.
+
+from sklearn.metrics.pairwise import rbf_kernel
+
+grid = np.linspace(-10.0, 10.0, 400)[:, np.newaxis]
+bumps = rbf_kernel(grid, X[model.centres_], gamma=model.gamma_) * model.dual_coef_
+figure, ax = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
+ax.plot(grid, bumps, color="#D55E00", linewidth=1)
+ax.plot(grid, bumps.sum(axis=1) + model.intercept_, color="#0072B2", linewidth=2)
+ax.plot(x[model.centres_], np.zeros(10), "o", color="#D55E00", fillstyle="none")
+ax.set(xlabel="x", ylabel="bumps, and their sum")
+plt.show()
+
+# %%
+# Notice that the bumps, in orange, are large and of both signs, and that their sum, in blue, is the curve.
 #
 # Predict, with a band
 # --------------------
@@ -114,10 +128,20 @@ from relvec import load
 
 path = Path(tempfile.mkdtemp()) / "sensor.json"
 model.save(path)
+again = load(path)
 print(f"{path.stat().st_size / 1000:.0f} kB")
-print(load(path).predict([[0.0], [5.0]]).round(2))
+print(again.predict([[0.0], [5.0]]).round(2))
+
+figure, ax = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
+ax.plot(x, model.predict(X), color="#0072B2", linewidth=5, alpha=0.4, label="fitted")
+ax.plot(x, again.predict(X), "--", color="black", linewidth=1, label="read from the file")
+ax.set(xlabel="x", ylabel="mean")
+ax.legend()
+plt.show()
 
 # %%
+# Notice that the two curves are one: a file gives the predictions of the model that was saved, to the last digit.
+#
 # Next
 # ----
 #
