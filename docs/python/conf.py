@@ -89,3 +89,13 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# On the web there are several versions side by side, with a menu (.github/workflows/site.yml). A folder of pages has one, and
+# asks no server.
+if site := os.environ.get("RELVEC_SITE"):
+    released = os.environ.get("GITHUB_REF", "").startswith("refs/tags/")
+    html_theme_options |= {
+        "switcher": {"json_url": f"{site}/switcher.json", "version_match": release if released else "dev"},
+        "check_switcher": False,
+        "show_version_warning_banner": True,
+        "navbar_end": ["version-switcher", "theme-switcher"],
+    }

@@ -1,5 +1,6 @@
 """What the documentation makes of the help of the command, and of the Markdown pages of the repository."""
 
+import json
 import re
 import sys
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(DOCS / "_ext"))
 import command_reference  # noqa: E402
 import gallery_order  # noqa: E402
 import repository_pages  # noqa: E402
+import versions  # noqa: E402
 
 
 def test_every_option_of_every_command_is_in_the_reference():
@@ -54,3 +56,19 @@ def test_the_order_names_all_examples_and_tutorials():
     assert names == set(gallery_order.ORDER)
     keys = [gallery_order.SortKey("")(f"{name}.py") for name in ["plot_sinc", "plot_gap", "unknown"]]
     assert keys == sorted(keys)
+
+
+def test_versions_of_the_site_lie_side_by_side(tmp_path):
+    built, pages = tmp_path / "built", tmp_path / "pages"
+    built.mkdir()
+    pages.mkdir()
+    for text, folders in [("old", ["0.9.0", "stable"]), ("new", ["0.10.0", "stable"]), ("next", ["dev"])]:
+        (built / "index.html").write_text(text)
+        versions.add(built, pages, folders, "https://example.org/site")
+    shown = {folder: (pages / folder / "index.html").read_text() for folder in ["0.9.0", "0.10.0", "stable", "dev"]}
+    assert shown == {"0.9.0": "old", "0.10.0": "new", "stable": "new", "dev": "next"}
+    listed = {one["version"]: one["url"] for one in json.loads((pages / "switcher.json").read_text())}
+    root = "https://example.org/site"
+    assert list(listed) == ["dev", "0.10.0", "0.9.0"]
+    assert listed == {"dev": f"{root}/dev/", "0.10.0": f"{root}/stable/", "0.9.0": f"{root}/0.9.0/"}
+    assert "url=stable/" in (pages / "index.html").read_text()
