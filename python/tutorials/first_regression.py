@@ -41,7 +41,8 @@ print(model)
 
 # %%
 # The second line is the result: of a hundred rows ten are *centres*. The prediction is a sum of ten bumps, one at each
-# of them. The others are no longer needed. The bumps can be drawn: each is the kernel around one centre, times a weight.
+# of them. The others are no longer needed. The bumps can be drawn: each is the kernel around one centre, times its
+# weight.
 
 from sklearn.metrics.pairwise import rbf_kernel
 
