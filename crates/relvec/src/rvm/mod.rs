@@ -3,7 +3,6 @@
 mod evaluate;
 mod fit;
 mod fit_row_classes;
-mod fit_row_sums;
 mod fit_rows;
 mod fit_sums;
 mod learned;
@@ -19,7 +18,6 @@ mod settings {
 /// The training set: rows, targets and candidates of one fit, in internal units.
 mod data {
     pub(crate) mod build;
-    pub(crate) mod candidates;
     pub(crate) mod landmarks;
     pub(crate) mod noise;
     pub(crate) mod retained_rows;
@@ -39,7 +37,6 @@ mod evidence {
     pub(crate) mod active_factor;
     pub(crate) mod active_posterior;
     pub(crate) mod column_gain;
-    pub(crate) mod empty;
     pub(crate) mod gradient;
     pub(crate) mod laplace;
     pub(crate) mod lbfgs;
@@ -66,21 +63,17 @@ mod search {
 
 /// Learning of kernels, centres, and the prior of a Gaussian process.
 mod learn {
-    pub(crate) mod all_rows;
     pub(crate) mod class_ascent;
     pub(crate) mod dictionary_evidence;
     pub(crate) mod fitc;
     pub(crate) mod fitc_kernel;
     pub(crate) mod kernel;
     pub(crate) mod kernel_choice;
-    pub(crate) mod label_choice;
     pub(crate) mod label_fit;
     pub(crate) mod label_kernel;
-    pub(crate) mod label_model;
     pub(crate) mod label_rows;
     pub(crate) mod label_sums;
     pub(crate) mod labels;
-    pub(crate) mod labels_by_sums;
     pub(crate) mod learned_centres;
     pub(crate) mod link;
     pub(crate) mod merged_rows;

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
-use super::query::class_sums::{ClassSums, Trial};
 use crate::error::Result;
 use crate::linalg;
 use crate::linalg::Cholesky;
@@ -29,6 +28,7 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
+use crate::rvm::learn::query::sums::{ClassSums, Trial};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::search::outer_loop;
 use crate::rvm::settings::rvm::{Rvm, Sparsity};

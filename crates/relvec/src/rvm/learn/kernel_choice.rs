@@ -6,7 +6,6 @@ use std::time::Instant;
 use ndarray::{Array2, Axis};
 
 use super::kernel::KernelLearner;
-use super::label_choice;
 use super::label_rows::Labels;
 use super::merged_rows::{DistinctRows, MOST_ROWS};
 use crate::error::Result;
@@ -16,6 +15,7 @@ use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
+use crate::rvm::learn::label_kernel;
 use crate::rvm::learn::parameters::{Frame, Moments};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
@@ -93,7 +93,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
         let own = learner.with_periods(&own, &moments, training.rows.view())?;
         let frame = Frame::new(&own, &moments, training.rows.view())?;
         let mut learned = match &labels {
-            Some(labels) => label_choice::learn(rvm, training, labels, &own, &moments, |some| match some {
+            Some(labels) => label_kernel::learn(rvm, training, labels, &own, &moments, |some| match some {
                 Some(some) => {
                     let each = own.with_gamma(Gamma::Rule(GammaRule::EvidenceArd));
                     learner.with_rows(&surrogate.rows(training, some)).learn(&each, &frame)

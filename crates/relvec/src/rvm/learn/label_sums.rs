@@ -2,7 +2,6 @@
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
-use super::all_rows::AllRows;
 use super::kernel::log_normal;
 use super::label_kernel::{RATIO, RATIO_BOUNDS};
 use super::label_rows::Labels;
@@ -15,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
+use crate::rvm::learn::query::pass::AllRows;
 
 /// Limit of the mean residual variance of the prior over the noise variance, for the centres of the means. The value is
 /// that for regression.

@@ -12,9 +12,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, Axis, concatenate, s};
 
-use super::all_rows::AllRows;
 use super::fitc::{Fitc, Weights};
-use super::label_model;
 use super::merged_rows::{DistinctRows, MOST_ROWS, Totals};
 use super::parameters::NOISE;
 use super::pivoted_cholesky::{Pivots, Points};
@@ -27,6 +25,8 @@ use crate::model::Model;
 use crate::report::{Actions, Adjustments, Certificate, Interrupt, ProcessFit, Report, Status};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::label_fit;
+use crate::rvm::learn::query::pass::AllRows;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
@@ -135,7 +135,7 @@ impl Rvm {
         let origin: Vec<usize> = pivots.centres().iter().map(|point| training.origin[candidates[point - points.first]]).collect();
         let found =
             Found { training, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
-        let model = found.model(Model { status, iterations: 1, ..label_model::bare(training, kernel) })?;
+        let model = found.model(Model { status, iterations: 1, ..label_fit::bare(training, kernel) })?;
         // Without a search, all centres count as its relevance vectors.
         let searched = model.relevance.clone();
         let process = model.process.map(|process| crate::model::ProcessPrior { searched, ..process });

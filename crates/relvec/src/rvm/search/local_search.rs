@@ -24,7 +24,6 @@ use crate::rvm::data::noise::{NoisePrecision, typical};
 use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
-use crate::rvm::evidence::empty;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::driver::{FitRun, SearchEffort, SearchStart};
 use crate::rvm::search::initial_model;
@@ -250,7 +249,7 @@ impl LocalSearch {
 
     /// Continues after a search that has converged: from another start, with a noise restart, or not at all.
     fn restart_or_finish(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        if self.may_start_dense() && empty::has_nothing(solver, &self.now)? {
+        if self.may_start_dense() && initial_model::has_nothing(solver, &self.now)? {
             self.start_dense(solver)
         } else if self.may_start_fixed_point(solver)? {
             self.start_fixed_point(solver)
@@ -283,7 +282,7 @@ impl LocalSearch {
     /// Returns true if the model has learned nothing and the search may start from MacKay's fixed point.
     fn may_start_fixed_point(&self, solver: &EvidenceSolver) -> Result<bool> {
         let may = self.settings.start == Start::Auto && !self.tried_fixed_point && self.effort != SearchEffort::OneRestart;
-        Ok(may && empty::has_nothing(solver, &self.now)?)
+        Ok(may && initial_model::has_nothing(solver, &self.now)?)
     }
 
     /// Starts again from MacKay's fixed point.

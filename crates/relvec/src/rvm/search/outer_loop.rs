@@ -6,11 +6,12 @@ use crate::model::Model;
 use crate::report::{Actions, Report, Status};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::residual_over_noise;
+use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::evidence::{empty, model_assembly};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::search::driver::{FitDriver, FitRun, SearchEffort, SearchStart, WarmStart};
 use crate::rvm::search::fixed_point::FixedPointRun;
+use crate::rvm::search::initial_model;
 use crate::rvm::search::local_search::LocalSearch;
 use crate::rvm::search::sequential::SequentialRun;
 use crate::rvm::search::time_budget;
@@ -211,7 +212,7 @@ impl OuterLoop<'_, '_, '_, '_> {
     ) -> Result<(Model, Report)> {
         let problem = solver.problem;
         self.actions.add(&run.actions());
-        let nothing_found = status == Status::Converged && empty::has_nothing(run.form().unwrap_or(solver), run.best())?;
+        let nothing_found = status == Status::Converged && initial_model::has_nothing(run.form().unwrap_or(solver), run.best())?;
         let log_evidence = run.objective(solver);
         let mut certificate = run.certificate(solver, matches!(status, Status::TimeLimit | Status::Stopped));
         self.working_sets.certify(&mut certificate, status == Status::Converged);

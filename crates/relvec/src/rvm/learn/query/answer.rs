@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bytes::{Reader, Writer, checksum, damaged, unpack};
-use super::class_sums::ClassSums;
 use super::sums::PartSums;
 use super::survey::Survey;
 use crate::error::{Error, Result};
+use crate::rvm::learn::query::sums::ClassSums;
 use crate::statistics::Statistics;
 
 /// First bytes of an answer, with the version of the format.

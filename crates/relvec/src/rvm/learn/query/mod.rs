@@ -6,14 +6,11 @@
 
 mod answer;
 mod bytes;
-pub(in crate::rvm) mod class_sums;
 mod moments;
 pub(in crate::rvm) mod pass;
 mod sample;
-mod source;
-pub(super) mod sums;
+pub(in crate::rvm) mod sums;
 mod survey;
-mod survey_pass;
 
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
@@ -21,18 +18,18 @@ use serde::{Deserialize, Serialize};
 pub use self::answer::Answer;
 use self::answer::Content;
 use self::bytes::{Writer, unpack};
-use self::class_sums::ClassRequest;
-pub(in crate::rvm) use self::source::InPasses;
-pub use self::source::RowSource;
 use self::sums::{PartSums, SumsRequest};
 use self::survey::{Checked, checksum, columns_of};
 pub use self::survey::{SampledRows, Survey};
-pub(in crate::rvm) use self::survey_pass::Surveyed;
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::Scaling;
 use crate::report::Interrupt;
 use crate::rvm::learn::merged_rows::DistinctRows;
+pub(in crate::rvm) use crate::rvm::learn::query::pass::InPasses;
+pub use crate::rvm::learn::query::pass::RowSource;
+pub(in crate::rvm) use crate::rvm::learn::query::pass::Surveyed;
+use crate::rvm::learn::query::sums::ClassRequest;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 

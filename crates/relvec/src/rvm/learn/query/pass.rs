@@ -1,18 +1,86 @@
-//! Repeated passes over the rows of a source.
+//! Sources of the rows of a fit (memory, files, or other machines), and the passes over them: the first, which surveys
+//! the rows, and those for sums.
 
 use std::sync::{Mutex, PoisonError};
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 
-use super::answer::{Content, PartRecord};
-use super::class_sums::{ClassRequest, ClassSums};
-use super::sums::{PartSums, SumsRequest};
-use super::{Query, Request, RowSource, RowUnits};
+use crate::blocks::Blocks;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{DataScale, Kernel};
+use crate::model::Scaling;
+use crate::report::Interrupt;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::merged_rows::DistinctRows;
+use crate::rvm::learn::query::answer::{Content, PartRecord};
+use crate::rvm::learn::query::sums::{ClassRequest, ClassSums, PartSums, SumsRequest};
+use crate::rvm::learn::query::survey::{SampledRows, Survey};
+use crate::rvm::learn::query::{Answer, Part, Query, Request, RowUnits};
 use crate::statistics::Statistics;
+use crate::targets::{Targets, absent};
+
+/// Rows in partitions that answer queries, for [`Rvm::fit_rows`](crate::Rvm::fit_rows): in memory, in files, or on
+/// other machines.
+///
+/// Partitions in memory are a `Vec` of views and targets:
+///
+/// ```
+/// use ndarray::{Array1, Array2, s};
+/// use relvec::{RowPlan, Rvm, Targets};
+///
+/// let x = Array2::from_shape_fn((5000, 1), |(i, _)| 0.004 * i as f64 - 10.0);
+/// let t: Array1<f64> = x.column(0).mapv(f64::sin);
+/// let parts: Vec<_> = (0..5)
+///     .map(|p| 1000 * p..1000 * (p + 1))
+///     .map(|rows| (x.slice(s![rows.clone(), ..]), Targets::real(t.slice(s![rows]))))
+///     .collect();
+/// let plan = RowPlan { sample: 1000, ..RowPlan::default() };
+/// let (model, _) = Rvm::default().fit_rows(&parts, &plan)?;
+/// assert_eq!(model.n_rows, 5000);
+/// # Ok::<(), relvec::Error>(())
+/// ```
+pub trait RowSource: Sync {
+    /// Returns the answers of all partitions ([`Query::answer`]), merged in any order ([`Answer::merge`]).
+    ///
+    /// # Errors
+    /// Returns the first error of either method, or [`Error::Rows`] if rows are not available.
+    fn map_reduce(&self, query: &Query) -> Result<Answer>;
+}
+
+impl RowSource for Vec<(ArrayView2<'_, f64>, Targets<'_>)> {
+    fn map_reduce(&self, query: &Query) -> Result<Answer> {
+        let mut answers = self.iter().enumerate().map(|(part, (x, targets))| query.answer(part, *x, targets));
+        let first = answers.next().unwrap_or_else(|| Err(Error::TooFewRows { found: 0, least: 2 }))?;
+        answers.try_fold(first, |sum, answer| sum.merge(answer?))
+    }
+}
+
+/// Rows that are read in blocks and form one partition.
+pub(in crate::rvm) struct InPasses<'a> {
+    pub blocks: &'a dyn Blocks,
+    pub interrupt: Interrupt,
+}
+
+impl RowSource for InPasses<'_> {
+    fn map_reduce(&self, query: &Query) -> Result<Answer> {
+        let mut part = Part::new(query, 0);
+        self.blocks.pass(&mut |x, targets| {
+            let before = part.rows as usize;
+            part.add(x, targets, &self.interrupt).map_err(|error| from_row(error, before))
+        })?;
+        Ok(part.finish())
+    }
+}
+
+/// Converts the row number in an error of a block that begins at row `before` into a row number among all rows.
+fn from_row(error: Error, before: usize) -> Error {
+    match error {
+        Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + before, column, value },
+        Error::Weight { row, value } => Error::Weight { row: row + before, value },
+        other => other,
+    }
+}
 
 /// Passes over the rows of a source, which must not change between passes.
 pub(in crate::rvm) struct Pass<'a> {
@@ -92,6 +160,117 @@ impl RowUnits {
             scale: units.iter().map(|units| units.scale).collect(),
             mean: units.iter().map(|units| if training.rvm.bias { units.mean } else { 0.0 }).collect(),
             typical_noise: typical,
+        }
+    }
+}
+
+/// The result of the first pass.
+pub(in crate::rvm) struct Surveyed {
+    survey: Survey,
+    pub parts: Vec<PartRecord>,
+    drawn: SampledRows,
+    /// Features of the sample, standardised if requested, [S, D].
+    pub x: Array2<f64>,
+    pub scaling: Option<Scaling>,
+}
+
+impl Surveyed {
+    /// Surveys the rows of `source` with a sample of up to `most` rows. `classes` is the number K of classes, `None`
+    /// for real targets.
+    ///
+    /// # Errors
+    /// Returns the errors of the source, and an error if a partition is missing, if fewer than two rows have a positive
+    /// weight, or if a class has none.
+    pub fn take(source: &dyn RowSource, classes: Option<usize>, most: usize, seed: u64, standardize: bool) -> Result<Surveyed> {
+        let query = Query::new(Request::Survey { classes, most, seed });
+        let (content, parts) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
+        let Content::Survey(survey) = content else { return Err(Error::TooFewRows { found: 0, least: 2 }) };
+        if survey.n_used() < 2 {
+            return Err(Error::TooFewRows { found: survey.n_used(), least: 2 });
+        }
+        if let Some(class) = survey.class_weights().iter().position(|weight| *weight == 0.0) {
+            return Err(absent(class, survey.class_weights().len()));
+        }
+        let drawn = survey.sampled_rows();
+        let scaling = standardize.then(|| survey.scaling());
+        let x = scaling.as_ref().map_or_else(|| drawn.x.clone(), |scaling| scaling.apply(drawn.x.view()));
+        Ok(Surveyed { survey, parts, drawn, x, scaling })
+    }
+
+    /// Returns the targets of the sample.
+    pub fn targets(&self) -> Targets<'_> {
+        self.drawn.targets()
+    }
+
+    /// Returns true if the sample contains all different rows of positive weight.
+    pub fn is_whole(&self) -> bool {
+        self.drawn.whole
+    }
+
+    /// Returns the number of rows, and how many of them have weight 0.
+    pub fn rows(&self) -> (usize, usize) {
+        (self.survey.n_rows(), self.survey.n_rows() - self.survey.n_used())
+    }
+
+    /// Returns the number of each sampled row among all rows, counted from partition to partition, `[S]`.
+    pub fn numbers(&self) -> Vec<usize> {
+        let before = self.parts.iter().scan(0, |sum, record| Some(std::mem::replace(sum, *sum + record.rows)));
+        let before: Vec<u64> = before.collect();
+        self.drawn.positions.iter().map(|(part, row)| (before[*part as usize] + row) as usize).collect()
+    }
+
+    /// Returns the features that are the same on every row.
+    pub fn constant(&self) -> Vec<usize> {
+        self.survey.constant_features()
+    }
+
+    /// Returns the scale for `gamma = "scale"`, for the features in the units of the fit.
+    pub fn data_scale(&self) -> DataScale {
+        self.survey.data_scale(self.scaling.is_some())
+    }
+
+    /// Returns the sum of the sample weights.
+    pub fn weight(&self) -> f64 {
+        self.survey.weight()
+    }
+
+    /// Returns the sum of the sample weights of the sample.
+    pub fn sample_weight(&self) -> f64 {
+        self.drawn.weights.iter().sum()
+    }
+
+    /// Returns the shares of the classes by sample weight, `[K]`; empty for real targets.
+    pub fn class_frequencies(&self) -> Vec<f64> {
+        let weights = self.survey.class_weights();
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|weight| (weight / total).max(f64::MIN_POSITIVE)).collect()
+    }
+}
+
+/// Where the rows are.
+pub(in crate::rvm) enum AllRows<'a> {
+    Held(&'a DistinctRows),
+    /// Rows of a source that answers queries.
+    Asked(&'a Pass<'a>),
+}
+
+impl AllRows<'_> {
+    /// Returns the sums over all rows; `None` if the deadline has passed.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`] if the fit was stopped by hand, and the errors of the source.
+    pub fn sums(&self, at: &SumsRequest, interrupt: &Interrupt) -> Result<Option<PartSums>> {
+        let found = match self {
+            AllRows::Held(rows) => {
+                let mut sums = PartSums::new(at, rows.t.ncols());
+                sums.add_rows(at, rows, interrupt).map(|()| sums)
+            }
+            AllRows::Asked(_) if interrupt.is_raised_by_hand() || interrupt.is_late() => Err(Error::Interrupted),
+            AllRows::Asked(pass) => pass.sums(at),
+        };
+        match found {
+            Err(Error::Interrupted) if !interrupt.is_raised_by_hand() && interrupt.is_late() => Ok(None),
+            found => found.map(Some),
         }
     }
 }
