@@ -1,5 +1,6 @@
 """What the benchmarks compute themselves."""
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -242,3 +243,90 @@ def test_splits_of_calibration_are_standardised_by_their_training_rows(tmp_path)
         assert own.mean(axis=0) == pytest.approx([0.0, 0.0], abs=1e-12)
         assert own[:, 0].std() == pytest.approx(1.0) and np.all(test[:, 1] == 0.0)
         assert test[:, 0] == pytest.approx((X[rows[30:], 0] - X[rows[:30], 0].mean()) / X[rows[:30], 0].std())
+
+
+@pytest.fixture
+def reproduce():
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    return importlib.import_module("reproduce")
+
+
+def test_experiments_reach_the_values_worked_out_by_hand(reproduce, tmp_path, capsys):
+    reproduce.main(["--quick", "--only", "textbook,sinc50", "--out", str(tmp_path)])
+    report = (tmp_path / "report.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report.splitlines() if line.startswith("| ")]
+    found = {(machine, quantity): own for machine, quantity, *own in rows}
+    by_hand = {
+        ("SVM, three points", "w1"): 0.5,
+        ("SVM, three points", "w2"): 0.5,
+        ("SVM, three points", "b"): -2.0,
+        ("SVM, three points", "margin"): np.sqrt(2.0),
+        ("SVM, three points", "support vectors"): 2.0,
+        ("SVM, exclusive or", "multiplier"): (1.0 - np.exp(-2.0)) ** -2,
+        ("SVM, exclusive or", "b"): 0.0,
+        ("SVM, exclusive or", "support vectors"): 4.0,
+        ("SVM, exclusive or", "error, %"): 0.0,
+    }
+    for row, value in by_hand.items():
+        assert float(found[row][1]) == pytest.approx(value, abs=1e-3), row
+        assert found[row][4] == "yes", row
+    for C in ("0.1", "1", "100", "infinity"):
+        assert {(f"SVM, C {C}, gamma {gamma}", "error, %") for gamma in ("0.1", "1", "10")} <= set(found)
+    for machine in ("RVM", "RVM, variational"):
+        paper, ours, _, repeats, *_ = found[machine, "error (root mean square)"]
+        assert (paper, repeats) == ("0.0494", "5")
+        assert float(ours) == pytest.approx(0.0494, abs=0.02)
+    figures = re.findall(r"!\[.*?\]\((.*?)\)", report)
+    assert len(figures) == 7
+    assert all("<svg" in (tmp_path / name).read_text() for name in figures)
+    assert "| sinc50 | RVM | kernels | 6.9 |" in capsys.readouterr().out
+
+
+def test_a_figure_is_met_within_the_bounds_of_its_kind(reproduce):
+    def met(aim, paper, *values, **own):
+        return reproduce.Row("RVM", "a quantity", paper, np.array(values), "", aim, **own).met
+
+    # The mean is 1.2, the standard error 0.2 / sqrt(3).
+    assert met(reproduce.ERROR, 1.0, 1.0, 1.2, 1.4)
+    assert met(reproduce.ERROR, 0.9, 1.0, 1.2, 1.4) is False
+    assert met(reproduce.ERROR, 1.0, 1.1) is False
+    assert met(reproduce.ERROR, 1.0, 1.1, spread=0.05)
+    assert met(reproduce.KERNELS, 10.0, 13.0)
+    assert met(reproduce.KERNELS, 10.0, 13.1) is False
+    assert met(reproduce.HAND, -2.0, -2.00001)
+    assert met(reproduce.HAND, -2.0, -2.0001) is False
+    assert met(reproduce.SHOWN, 1.0, 0.5) is None
+    assert met(reproduce.ERROR, None, 0.5) is None
+
+
+def test_settings_are_chosen_by_the_least_loss_of_cross_validations(reproduce, rows):
+    candidates = [{"gamma": gamma, "C": 10.0, "epsilon": 0.1} for gamma in (1e-4, 0.5, 1e4)]
+    machine, words = reproduce.choose(reproduce.scaled_svr, candidates, [rows, rows])
+    assert words.startswith("C 10 sd(t), epsilon 0.1 sd(t), gamma 0.5 by 5-fold cross-validation")
+    # Cost and tube in units of the spread of the targets.
+    X, t = rows
+    own = reproduce.SVR(gamma=0.5, C=10.0 * t.std(), epsilon=0.1 * t.std(), tol=1e-8)
+    machine.regressor[-1].set_params(tol=1e-8)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    np.testing.assert_allclose(machine.fit(X, t).predict(X), own.fit(scaled, t).predict(scaled), atol=1e-5)
+
+
+def test_an_experiment_that_is_unknown_or_has_no_table_is_an_error(reproduce, tmp_path, capsys):
+    for arguments, told in (
+        (["--only", "sinc,cosc"], "cosc: expected some of textbook, sinc, "),
+        (["--only", "pima"], "pima needs pima_train.csv, pima_test.csv (no --data FOLDER is given)"),
+        (["--data", str(tmp_path), "--only", "sinc,boston"], f"boston needs boston_housing.csv (not in {tmp_path})"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            reproduce.parsed(arguments)
+        assert end.value.code == 2
+        assert told in capsys.readouterr().err
+    bench = reproduce.Bench(tmp_path, True, tmp_path)
+    for text, found in (("a,b\n1,2\n", "only a, b"), ("a,target\n1,2\nx,\n", "no numbers in a, target")):
+        (tmp_path / "table.csv").write_text(text)
+        with pytest.raises(SystemExit, match=f"table.csv: expected numbers and a column `target`; found .*{found}"):
+            bench.read("table.csv")
+    (tmp_path / "table.csv").write_text("a,target\n1,2\n3,4\n")
+    X, t = bench.read("table.csv")
+    assert (X.tolist(), t.tolist()) == ([[1.0], [3.0]], [2.0, 4.0])

@@ -40,6 +40,7 @@ const DEFAULTS: &str =
 const ABLATE: &str = "ablate --data FOLDER [--rows N] [--draws N] [--sparsity NATS]";
 const EXPORTS: &str = "bench exports";
 const ENGINES: &str = "bench engines [--rows N ...] [--engines ENGINE ...]";
+const REPRODUCE: &str = "bench reproduce [--data FOLDER] [--quick] [--only EXPERIMENTS] [--out FOLDER]";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         ["ablate", rest @ ..] => Some(python::ablate(rest)),
         ["bench", "exports"] => Some(python::bench_exports()),
         ["bench", "engines", rest @ ..] => Some(python::bench_engines(rest)),
+        ["bench", "reproduce", rest @ ..] => Some(python::bench_reproduce(rest)),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
             "    {EXPORTS}\n           exported models: agreement, and sizes on processors; prints the tables of docs/export.md"
         );
         println!("    {ENGINES}\n           fits on Dask, Spark and Ray, compared with one process; writes docs/engines.md");
+        println!("    {REPRODUCE}\n           experiments of the papers, and their figures beside ours; writes a report");
         println!("    {SCALE}\n           learned kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };

@@ -90,11 +90,12 @@ pub fn bench_exports() -> Result {
     VENV.python(&["python/benchmarks/exported.py"])
 }
 
-/// Compares class probabilities, moderated and not, with those of scikit-learn.
+/// Measures the reliability of error bars.
 pub fn bench_uncertainty(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/uncertainty.py", arguments)
 }
 
+/// Compares class probabilities, moderated and not, with those of scikit-learn.
 pub fn bench_calibration(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/calibration.py", arguments)
 }
@@ -102,6 +103,11 @@ pub fn bench_calibration(arguments: &[&str]) -> Result {
 /// Compares fits without settings with a dense process and other learners.
 pub fn bench_defaults(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/defaults.py", arguments)
+}
+
+/// Repeats the experiments of the papers.
+pub fn bench_reproduce(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/reproduce.py", arguments)
 }
 
 /// Compares fits on Dask, Spark and Ray with one process.
