@@ -91,7 +91,6 @@ pub(crate) enum Command {
     Import(ImportArgs),
     Compare(CompareArgs),
     Demo(DemoArgs),
-    Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -898,59 +897,6 @@ pub(crate) struct DemoArgs {
     /// Draw the figures into this folder, created if missing
     #[arg(long, value_name = "DIR", default_value = "relvec-demo")]
     pub out: PathBuf,
-}
-
-/// Names of the experiments of the papers, in the order of the report.
-pub(crate) const EXPERIMENTS: [&str; 12] = [
-    "textbook",
-    "sinc",
-    "sinc50",
-    "friedman1",
-    "friedman2",
-    "friedman3",
-    "boston",
-    "boston-cubic",
-    "mixture",
-    "ripley",
-    "pima",
-    "usps",
-];
-
-/// Reproduce the experiments of the original papers
-///
-/// The papers are Tipping (1999, 2001) and Bishop and Tipping (2000). The first experiments are examples from chapter 7
-/// of Bishop's textbook (2006), on sparse kernel machines. The command prints a table and writes report.md with figures
-/// of its own fits. Synthetic problems need no data. The other problems need their tables in --data; if a table is
-/// missing, the row of the problem says so.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  relvec reproduce --quick
-  relvec reproduce --data tables --out report
-  relvec reproduce --data tables --only pima,ripley")]
-pub(crate) struct ReproduceArgs {
-    /// Read the tables of the experiments from this folder
-    ///
-    /// The files are boston_housing.csv, ripley_synth_train.csv, ripley_synth_test.csv, pima_train.csv, pima_test.csv,
-    /// usps_train.csv.gz and usps_test.csv.gz. In each the target is the column `target`.
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// Run few repeats and skip the longest (two minutes)
-    #[arg(long)]
-    pub quick: bool,
-    /// Run only these experiments
-    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = PossibleValuesParser::new(EXPERIMENTS))]
-    pub only: Vec<String>,
-    /// Write report and figures to this folder, created if missing
-    #[arg(long, value_name = "DIR", default_value = "relvec-reproduction")]
-    pub out: PathBuf,
-    /// Set the seed of samples, splits and folds
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-    /// Set the number of threads [default: one per processor]
-    ///
-    /// The results do not depend on the number of threads.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
 }
 
 /// Print a script that completes the options of `relvec` in a shell

@@ -8,7 +8,7 @@ use ndarray::{Array1, Array2};
 use relvec::{Kernel, Model, Moderation, Rbf, Rvm, Targets};
 
 use crate::args::{DemoArgs, Task};
-use crate::figures::{self, Curve, Figure, Plane, Shade};
+use crate::figures::{self, Curve, Figure, Plane};
 use crate::layout::Lines;
 use crate::output;
 use crate::problems::{Mixture, Sinc};
@@ -101,16 +101,13 @@ fn sinc() -> Result<SincResult> {
     let truth = grid.column(0).mapv(Sinc::truth);
     let rmse = (&prediction.mean - &truth).mapv(|e| e * e).mean().map_or(f64::NAN, f64::sqrt);
     let figure = figures::curve(&Curve {
-        title: "",
         x: &sample.x.column(0).to_vec(),
         t: &sample.t.to_vec(),
         vectors: &model.relevance,
-        name: "relevance vectors",
         grid: &grid.column(0).to_vec(),
         truth: &truth.to_vec(),
         mean: &prediction.mean.to_vec(),
         band: &(2.0 * prediction.std()).to_vec(),
-        band_name: "fit ± 2 sd",
     })?;
     let noise = model.noise_std().map_or("-".into(), |std| significant(std, 3));
     Ok(SincResult { fit: Fit::new(&model, significant(rmse, 3), figure), noise })
@@ -136,15 +133,12 @@ fn mixture() -> Result<MixtureResult> {
     let grid = Array2::from_shape_fn((PLANE_POINTS * PLANE_POINTS, 2), |(i, d)| point(i)[d]);
     let probability = class_one(&model, &grid)?.to_vec();
     let figure = figures::plane(&Plane {
-        title: "",
         points: &sample.x.outer_iter().map(|row| (row[0], row[1])).collect::<Vec<_>>(),
         labels: &sample.labels,
         vectors: &model.relevance,
-        name: "relevance vectors",
         xs: &xs.to_vec(),
         ys: &ys.to_vec(),
-        shade: Shade::Probability,
-        values: &probability.chunks(PLANE_POINTS).map(<[f64]>::to_vec).collect::<Vec<_>>(),
+        probability: &probability.chunks(PLANE_POINTS).map(<[f64]>::to_vec).collect::<Vec<_>>(),
     })?;
     Ok(MixtureResult { fit: Fit::new(&model, error(&learned), figure), best_error: error(&best) })
 }

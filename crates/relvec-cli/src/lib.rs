@@ -51,7 +51,6 @@ mod inspect;
 mod manual;
 mod predict;
 mod report;
-mod reproduce;
 mod score;
 
 use std::ffi::OsString;
@@ -93,7 +92,6 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Import(args) => export::import(args),
         Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),
-        Command::Reproduce(args) => reproduce::run(args),
         Command::Completions(args) => manual::completions(args),
         Command::Man(args) => manual::pages(args),
     };

@@ -230,7 +230,6 @@ mod unix {
             "inspect m.json --json",
             "compare d.csv --target y --cv 2 --inner-cv 2 --machines svm",
             "demo --out figures",
-            "reproduce --quick --only nothing",
             "--help",
             "fit --help",
         ] {

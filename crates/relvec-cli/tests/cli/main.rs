@@ -24,7 +24,6 @@ mod manual;
 mod outputs;
 mod real_tables;
 mod reports;
-mod reproduce;
 mod round_trip;
 mod scales;
 mod screens;
