@@ -53,19 +53,27 @@ pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result
         true => thinned(affordable(solver), MOST_WEIGHTS / problem.training.outputs.max(1)),
         false => without_copies(solver, affordable(solver)),
     };
-    let at = |columns: &[usize], factor: f64| {
+    let at = |columns: &[usize], factor: f64, warm: Option<&ActivePosterior>| {
         let a = problem.first_precisions(columns, factor / problem.training.count);
-        solver.solve(columns, &a, noise, NoiseChoice::Best, None)
+        solver.solve(columns, &a, noise, NoiseChoice::Best, warm)
     };
     // With fewer columns the weights are larger, and so are their variances.
     let some = thinned(columns.clone(), FEW);
     let fewer = some.len() as f64 / columns.len().max(1) as f64;
-    let mut tried = vec![];
+    let (mut tried, mut last): (Vec<(f64, f64)>, Option<ActivePosterior>) = (vec![], None);
     for factor in FACTORS.rev().map(|power| 10f64.powi(power)) {
-        match at(&some, fewer * factor) {
-            Ok(model) => tried.push((factor, solver.log_evidence(&model))),
+        match at(&some, fewer * factor, last.as_ref()) {
+            Ok(model) => tried.push((factor, solver.log_evidence(last.insert(model)))),
             Err(Error::Singular { .. }) => {}
             Err(error) => return Err(error),
+        }
+        // A mode takes long to find. Of classes the evidence may fall first, and rises to one maximum then.
+        if solver.hessian_varies()
+            && let [(_, first), .., (_, before), (_, now)] = tried[..]
+            && now < before
+            && before > first
+        {
+            break;
         }
     }
     let highest = tried.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
@@ -73,7 +81,7 @@ pub(super) fn dense(solver: &EvidenceSolver, noise: &[NoisePrecision]) -> Result
         true => highest - (1.0 - ENOUGH) * (highest - tried.first().map_or(highest, |(_, value)| *value)),
         false => highest,
     };
-    at(&columns, tried.iter().find(|(_, value)| *value >= least).map_or(1.0, |(factor, _)| *factor))
+    at(&columns, tried.iter().find(|(_, value)| *value >= least).map_or(1.0, |(factor, _)| *factor), None)
 }
 
 /// Returns the model that MacKay's fixed point leads to from all columns, with one precision for each weight from the
