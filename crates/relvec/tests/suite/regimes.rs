@@ -108,6 +108,8 @@ fn sound(model: &Model, report: &Report) {
     assert!(off <= DIGITS * last.abs().max(1.0), "{:?}: {} in the trace, {}", report.status, last, model.log_evidence.unwrap());
     assert_eq!((report.status, report.iterations), (model.status, model.iterations));
     assert_eq!(report.iterations, report.trace.len());
+    let unfinished = report.certificate.reason.contains("before it converged");
+    assert!(report.status != Status::Converged || !unfinished, "{}", report.certificate.reason);
     let active = model.relevance.len() + usize::from(model.intercept_alpha.is_some());
     assert_eq!(report.trace.last().map(|p| p.active), Some(active));
 }

@@ -186,13 +186,6 @@ impl Found {
     }
 }
 
-/// Returns a model without centres and precisions for a training set.
-pub(super) fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
-    let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, training.rows.ncols())) };
-    let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };
-    Model { intercept_alpha: Some(0.0), ..training.model_of(nothing) }
-}
-
 impl Rvm {
     /// Fits a classifier to a training set by regression on the labels, under a process prior.
     pub(in crate::rvm) fn fit_labels(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {

@@ -3,7 +3,6 @@
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
 use super::kernel::log_normal;
-use super::label_kernel::{RATIO, RATIO_BOUNDS};
 use super::label_rows::Labels;
 use super::link;
 use super::merged_rows::Totals;
@@ -16,6 +15,11 @@ use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 use crate::rvm::learn::query::pass::AllRows;
 
+/// Prior mean and standard deviation of log rho, for any number of rows. None of eight other priors is better by more
+/// than 0.008 nats per row. Without priors, rare classes lose 0.12 nats.
+pub(super) const RATIO: (f64, f64) = (1.0, 1.5);
+/// Bounds of log rho, from pure noise to a noise standard deviation of a thousandth of that of the function.
+pub(super) const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
 /// Limit of the mean residual variance of the prior over the noise variance, for the centres of the means. The value is
 /// that for regression.
 const RESIDUAL: f64 = 0.01;

@@ -20,12 +20,12 @@ use super::process_prior::{Found, Maximum, maximise_posterior};
 use super::query::sums::{RatioSums, SumsRequest};
 use crate::design::Columns;
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
-use crate::model::Model;
+use crate::model::{Expansion, FittedBasis, Model};
 use crate::report::{Actions, Adjustments, Certificate, Interrupt, ProcessFit, Report, Status};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::label_fit;
 use crate::rvm::learn::query::pass::AllRows;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
@@ -135,7 +135,7 @@ impl Rvm {
         let origin: Vec<usize> = pivots.centres().iter().map(|point| training.origin[candidates[point - points.first]]).collect();
         let found =
             Found { training, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
-        let model = found.model(Model { status, iterations: 1, ..label_fit::bare(training, kernel) })?;
+        let model = found.model(Model { status, iterations: 1, ..bare(training, kernel) })?;
         // Without a search, all centres count as its relevance vectors.
         let searched = model.relevance.clone();
         let process = model.process.map(|process| crate::model::ProcessPrior { searched, ..process });
@@ -322,6 +322,13 @@ fn certificate(model: &Model, reached: bool) -> Certificate {
         _ if !reached => "dictionary or memory_limit allows no more centres",
         _ => "the residual variance of the prior is as low as requested",
     })
+}
+
+/// Returns a model without centres and precisions for a training set.
+fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
+    let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, training.rows.ncols())) };
+    let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };
+    Model { intercept_alpha: Some(0.0), ..training.model_of(nothing) }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::rvm::search::driver::{FitDriver, FitRun, SearchEffort, SearchStart, W
 use crate::rvm::search::fixed_point::FixedPointRun;
 use crate::rvm::search::initial_model;
 use crate::rvm::search::local_search::LocalSearch;
-use crate::rvm::search::sequential::SequentialRun;
+use crate::rvm::search::sequential::{SequentialRun, UNFINISHED};
 use crate::rvm::search::time_budget;
 use crate::rvm::search::variational::MeanField;
 use crate::rvm::search::working_sets::WorkingSets;
@@ -215,6 +215,10 @@ impl OuterLoop<'_, '_, '_, '_> {
         let nothing_found = status == Status::Converged && initial_model::has_nothing(run.form().unwrap_or(solver), run.best())?;
         let log_evidence = run.objective(solver);
         let mut certificate = run.certificate(solver, matches!(status, Status::TimeLimit | Status::Stopped));
+        // The model of an earlier working set is no search that is under way.
+        if status == Status::Converged && certificate.reason == UNFINISHED {
+            certificate.reason = "the last working set led to no better model".into();
+        }
         self.working_sets.certify(&mut certificate, status == Status::Converged);
         let solution = run.best();
         let log_evidence = log_evidence - solver.prior.log(&solution.active);
