@@ -29,7 +29,20 @@ _TERM = re.compile(r'(?:"(?:\\.|[^"\\])*"|(?! \+ ).)+')
 
 
 class Kernel(str):
-    """A kernel, as text."""
+    """A kernel as text, with ``+`` and ``*``.
+
+    The functions of this module return kernels, and the estimators take them as their parameter `kernel`. A kernel is
+    equal to the text that the command line takes.
+
+    ``+`` adds kernels. Each term of a sum has an amplitude, which the fit learns unless the term is multiplied by a
+    number; numbers are relative to each other. ``*`` multiplies a kernel by a number or by another kernel.
+
+    Examples
+    --------
+    >>> from relvec.kernels import RBF, Linear, Periodic
+    >>> RBF(columns=["age"]) + 2.0 * Linear() * Periodic(period=12.0)
+    rbf["age"] + 2.0*linear*periodic(period=12.0)
+    """
 
     def __repr__(self) -> str:
         return str(self)
@@ -64,22 +77,78 @@ def _kernel(name: str, columns: Sequence[int | str] | None, **parameters: Any) -
 
 
 def RBF(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Kernel:
-    """Return exp(-gamma r^2), with r the distance."""
+    """Return the Gaussian kernel exp(-d2), with d2 the sum over columns of gamma (x - x')^2.
+
+    Parameters
+    ----------
+    gamma : float, array-like of shape (n_columns,), "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    columns : sequence of int or str, default=None
+        Columns that the kernel sees, by number from 0 or by name; None for all.
+
+    Returns
+    -------
+    Kernel
+        The kernel as text.
+    """
     return _kernel("rbf", columns, gamma=gamma)
 
 
 def Matern32(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Kernel:
-    """Return the Matern kernel of once differentiable functions."""
+    """Return the Matern kernel of once differentiable functions: (1 + s) exp(-s).
+
+    Here s^2 is 6 times the sum over columns of gamma (x - x')^2.
+
+    Parameters
+    ----------
+    gamma : float, array-like of shape (n_columns,), "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    columns : sequence of int or str, default=None
+        Columns that the kernel sees, by number from 0 or by name; None for all.
+
+    Returns
+    -------
+    Kernel
+        The kernel as text.
+    """
     return _kernel("matern32", columns, gamma=gamma)
 
 
 def Matern52(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Kernel:
-    """Return the Matern kernel of twice differentiable functions."""
+    """Return the Matern kernel of twice differentiable functions: (1 + s + s^2 / 3) exp(-s).
+
+    Here s^2 is 10 times the sum over columns of gamma (x - x')^2.
+
+    Parameters
+    ----------
+    gamma : float, array-like of shape (n_columns,), "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    columns : sequence of int or str, default=None
+        Columns that the kernel sees, by number from 0 or by name; None for all.
+
+    Returns
+    -------
+    Kernel
+        The kernel as text.
+    """
     return _kernel("matern52", columns, gamma=gamma)
 
 
 def Linear(*, columns: Sequence[int | str] | None = None) -> Kernel:
-    """Return the inner product of the columns; in a learned sum the columns are standardised."""
+    """Return the linear kernel, the inner product of the columns.
+
+    In a sum that is learned, the columns are standardised first.
+
+    Parameters
+    ----------
+    columns : sequence of int or str, default=None
+        Columns that the kernel sees, by number from 0 or by name; None for all.
+
+    Returns
+    -------
+    Kernel
+        The kernel as text.
+    """
     return _kernel("linear", columns)
 
 
@@ -90,8 +159,22 @@ def Periodic(
     fixed: bool = False,
     columns: Sequence[int | str] | None = None,
 ) -> Kernel:
-    """Return exp(-4 gamma sin^2(pi r / period)).
+    """Return the periodic kernel exp(-4 s), with s the sum over columns of gamma sin(pi (x - x') / period)^2.
 
-    If gamma is learned, `period` is the initial value, unless it is `fixed`. A period of None is found.
+    Parameters
+    ----------
+    period : float, default=None
+        The period, in units of the columns. If gamma is learned, learning begins there; None: a period is found.
+    gamma : float, array-like of shape (n_columns,) or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    fixed : bool, default=False
+        True: the period is kept.
+    columns : sequence of int or str, default=None
+        Columns that the kernel sees, by number from 0 or by name; None for all.
+
+    Returns
+    -------
+    Kernel
+        The kernel as text.
     """
     return _kernel("periodic", columns, gamma=gamma, period=period, fixed=fixed or None)
