@@ -181,13 +181,14 @@ test_that("bad input is refused with what was found and expected", {
 test_that("Ctrl-C ends a fit as an interrupt", {
   skip_on_os("windows")
   set.seed(3)
-  x <- matrix(rnorm(40000), ncol = 10)
-  y <- sin(x[, 1]) + rnorm(4000)
+  # Hundreds of kernels are needed: without an interrupt the fit takes more than 20 seconds.
+  x <- matrix(rnorm(60000), ncol = 3)
+  y <- sin(4 * x[, 1]) * cos(4 * x[, 2]) + sin(4 * x[, 3]) + 0.01 * rnorm(20000)
   kill <- sprintf("(sleep 1; kill -INT %d) &", Sys.getpid())
   began <- proc.time()[["elapsed"]]
   ended <- tryCatch({
     system(kill)
-    rvm(x, y, kernel = "rbf", kpar = list(gamma = 0.1), weight_prior = "ard", dictionary = "all")
+    rvm(x, y, kernel = "rbf", kpar = list(gamma = 3), weight_prior = "ard", dictionary = "all")
     "converged"
   }, interrupt = function(condition) "interrupted")
   expect_identical(ended, "interrupted")
