@@ -206,7 +206,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     let coverage = (!density.is_empty()).then(|| (level, metrics::coverage(&truth, &lower, &upper)));
     // Intervals of counts end at whole numbers, so they cover more than their probability.
     if let Some((level, covered)) = coverage.filter(|(level, covered)| !(counts && covered > level)) {
-        warn_of_coverage(covered, level, truth.len());
+        warn_of_coverage(model, covered, level, truth.len());
     }
     let values = Values { target, truth: &truth, mean: &mean, log_density: &density, coverage };
     let measures = if counts { values.of_counts(&exposures) } else { values.measures() };
@@ -214,18 +214,21 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
 }
 
 /// Warns of intervals that cover far more or far fewer rows than expected.
-fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
+fn warn_of_coverage(model: &Model, coverage: f64, level: f64, rows: usize) {
     if !coverage_is_off(coverage, level, rows) {
         return;
     }
     let percent = significant(100.0 * level, LEVEL_DIGITS);
     let covered = share((coverage * rows as f64).round() as usize, rows, "row");
     match coverage < level {
-        true => say!(
-            "warning: the {percent} % interval covers {covered}: the intervals of this model are too narrow. Fit again without \
-             --gamma, --weight-prior and --sparsity, or with --calibrate; if the rows differ from those of the fit, fit to rows like \
-             these"
-        ),
+        true => {
+            // A process prior is the default, so that the options which replace it were not given.
+            let defaults = if model.process.is_some() { "" } else { "without --gamma, --weight-prior and --sparsity, or " };
+            say!(
+                "warning: the {percent} % interval covers {covered}: the intervals of this model are too narrow. Fit again \
+                 {defaults}with --calibrate; if the rows differ from those of the fit, fit to rows like these"
+            );
+        }
         false => say!(
             "warning: the {percent} % interval covers {covered}: the intervals of this model are too wide. Outliers in the training \
              table have this effect: try --likelihood student_t"

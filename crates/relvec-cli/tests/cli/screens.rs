@@ -171,6 +171,12 @@ fn a_score_far_from_its_level_is_a_warning() {
     let folder = folder.add("far.csv", format!("a,b,y\n{rows}"));
     let text = said(&folder, "score d.json far.csv", &[]);
     assert!(text.contains("warning: the 95 % interval covers ") && text.contains("too narrow"), "{text}");
+    // The advice names options only if the fit may have had them.
+    let options = "without --gamma, --weight-prior and --sparsity, or ";
+    assert!(text.contains(options), "{text}");
+    folder.ok("fit d.csv --target y -o default.json");
+    let text = said(&folder, "score default.json far.csv", &[]);
+    assert!(text.contains("Fit again with --calibrate;") && !text.contains(options), "{text}");
     let own = said(&folder, "score d.json d.csv", &[]);
     assert!(own.contains("note: the model was trained on 80 rows too") && !own.contains("warning"), "{own}");
 }
