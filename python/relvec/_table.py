@@ -138,9 +138,8 @@ TABLE: dict[str, Parameter] = {
     ),
     "dictionary": Parameter(
         """Number of training rows that are candidates for relevance vectors. All rows contribute to the likelihood.
-        ``"auto"`` is all rows up to 10,000 different rows, and 1,000 landmarks above. It is also 1,000 landmarks if a
-        model of more than 5,000 rows needs more than about 240 relevance vectors (150 for classes). For callable and
-        precomputed kernels the candidates are drawn at random; for precomputed kernels ``"auto"`` is all rows.""",
+        ``"auto"`` is all rows up to 10,000 different rows, and 1,000 landmarks above. For callable and precomputed
+        kernels the candidates are drawn at random; for precomputed kernels ``"auto"`` is all rows.""",
         [names("auto", "all"), ONE_OR_MORE],
         path="dictionary",
     ),

@@ -19,7 +19,7 @@ use crate::report::{Adjustments, Interrupt, SmallWeights};
 use crate::rvm::data::noise::{Units, deviation, first_noise, mean, middle_and_spread};
 use crate::rvm::data::row_factors::{RowFactors, times};
 use crate::rvm::data::training_set::{Source, TrainingSet};
-use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Centres, Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, PART};
 use crate::statistics::Statistics;
@@ -76,34 +76,12 @@ impl TrainingSet<'_> {
         }
     }
 
-    /// Returns `size` of the candidates `among` (ascending), chosen by the rule for the landmarks of this fit.
-    pub fn choose(&self, among: &[usize], size: usize) -> Vec<usize> {
-        let seed = self.rvm.seed;
-        match &self.source {
-            Source::Rows { kernel, rows, .. } => {
-                let rows: Vec<usize> = among.iter().map(|k| rows[*k]).collect();
-                let (landmarks, is_late) = (&self.rvm.landmarks, || self.interrupt.is_late());
-                let chosen = landmarks.choose(self.rows.view(), &rows, size, kernel, seed, &is_late);
-                chosen.into_iter().map(|k| among[k]).collect()
-            }
-            _ => Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect(),
-        }
-    }
-
-    /// Returns landmarks instead of the candidates `all`, if these are many distinct rows and the dictionary is `auto`.
-    pub fn landmarks_instead(&self, all: &[usize]) -> Option<Vec<usize>> {
-        let rule = matches!(self.rvm.dictionary, Dictionary::Rule(DictionaryRule::Auto)) && all.len() > AUTO_LANDMARKS;
-        matches!(self.source, Source::Rows { .. }).then_some(())?;
-        rule.then(|| self.choose(all, AUTO_LANDMARKS))
-    }
-
     /// Returns the candidates that may enter the model, ascending: all, or the landmarks.
     pub fn dictionary(&self) -> Vec<usize> {
-        let all: Vec<usize> = (0..self.origin.len()).collect();
-        match &self.source {
-            Source::Rows { chosen, .. } => chosen.get_or_init(|| self.choose(&all, self.dictionary_size())).clone(),
-            _ => all,
-        }
+        let Source::Rows { kernel, rows, chosen } = &self.source else { return (0..self.origin.len()).collect() };
+        let (rvm, is_late) = (self.rvm, || self.interrupt.is_late());
+        let choose = || rvm.landmarks.choose(self.rows.view(), rows, self.dictionary_size(), kernel, rvm.seed, &is_late);
+        chosen.get_or_init(choose).clone()
     }
 
     /// Returns the largest possible number of candidates that may enter the model.

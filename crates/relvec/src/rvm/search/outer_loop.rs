@@ -21,9 +21,6 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Inference, Start};
 use crate::sums::Sums;
 
-/// Relative fall of the log evidence from one working set to the next that counts as rounding.
-const ROUNDING: f64 = 1e-9;
-
 /// Starts the scheme in the working set of `solver`.
 fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchStart) -> Result<Box<dyn FitRun<'p> + 'p>> {
     Ok(match inference {
@@ -105,7 +102,7 @@ fn search_working_sets(
     let mut best: Option<(WarmStart, f64)> = None;
     loop {
         // The model to return if the time limit passes before the search in this working set has started.
-        let previous = warm.clone().filter(|_| training.rows.nrows() > 0);
+        let previous = best.as_ref().map(|(model, _)| model.clone()).filter(|_| training.rows.nrows() > 0);
         let (problem, sums) = match scaled_problem(training, candidates, given_sums.take()) {
             Ok(made) => made,
             Err(error) => return outer.return_previous(error, previous),
@@ -123,21 +120,23 @@ fn search_working_sets(
         };
         let mut status = outer.driver.drive(&mut *run, &solver)?;
         let log_evidence = run.best().log_evidence;
-        // The evidence may fall between working sets, because sums over other columns are rounded differently.
-        let fell = best.as_ref().is_some_and(|(_, before)| before - log_evidence > ROUNDING * before.abs().max(1.0));
+        // The evidence may fall a little between working sets, because sums over other columns are rounded differently.
+        let least = scheme.least_gain(training.count, run.best().is_large());
+        let fell = best.as_ref().is_some_and(|(_, before)| before - log_evidence > least);
 
         // Scan all candidates for the next working set.
         if status == Status::Converged {
-            let least = scheme.least_gain(training.count, run.best().is_large());
             match outer.working_sets.next(&solver, run.best(), least) {
                 Ok(None) => {}
                 Ok(Some(next)) => match outer.driver.spent() {
                     Some(spent) => status = spent,
                     None => {
                         outer.actions.add(&run.actions());
-                        (candidates, warm) = (next, Some(WarmStart::of(&solver, run.best())));
+                        let found = WarmStart::of(&solver, run.best());
+                        candidates = next;
+                        warm = (!outer.working_sets.starts_dense()).then(|| found.clone());
                         if !fell {
-                            best = warm.clone().map(|warm| (warm, log_evidence));
+                            best = Some((found, log_evidence));
                         }
                         continue;
                     }

@@ -12,7 +12,7 @@ use crate::model::check_features;
 
 /// Largest number of distinct rows at which the rule `auto` takes all rows, and number of landmarks above it.
 const AUTO_ALL: usize = 10_000;
-pub(crate) const AUTO_LANDMARKS: usize = 1000;
+const AUTO_LANDMARKS: usize = 1000;
 
 /// Number of training rows that are candidates for relevance vectors, or a rule for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +28,7 @@ pub enum Dictionary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DictionaryRule {
-    /// All rows if at most 10,000 of them are distinct, else 1,000 landmarks. Landmarks are also taken for more than
-    /// 5,000 rows if a first model has so many relevance vectors that a search among all rows would be long.
+    /// All rows if at most 10,000 of them are distinct, else 1,000 landmarks.
     Auto,
     /// All rows.
     All,
