@@ -168,12 +168,12 @@ fn working_sets_end_within_fifteen_nats_of_one_search() {
         model.log_evidence.unwrap(),
         whole.log_evidence.unwrap()
     );
-    // With enough memory all candidates are searched at once in the end, for a rich model from the dense start.
+    // With enough memory all candidates of a rich model are searched at once in the end.
     let (rich, report) = data.fit(&all(0.25));
     at_rest(&rvm, &rich, &report);
     assert!(!report.certificate.reason.contains("candidates"), "one problem: {}", report.certificate.reason);
     let gap = rich.log_evidence.unwrap() - whole.log_evidence.unwrap();
-    assert!(gap.abs() < 5.0, "{gap} nats above one search, whose sums are rounded otherwise");
+    assert!(gap.abs() < 15.0, "{gap} nats above one search");
     for model in [model, whole, rich] {
         let again = rvm.evaluate(data.x.view(), &targets, &hyper(&model)).unwrap();
         close("evidence", &[again.log_evidence / model.log_evidence.unwrap()], &[1.0], 1e-7);

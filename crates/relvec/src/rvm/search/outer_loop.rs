@@ -132,11 +132,9 @@ fn search_working_sets(
                     Some(spent) => status = spent,
                     None => {
                         outer.actions.add(&run.actions());
-                        let found = WarmStart::of(&solver, run.best());
-                        candidates = next;
-                        warm = (!outer.working_sets.starts_dense()).then(|| found.clone());
+                        (candidates, warm) = (next, Some(WarmStart::of(&solver, run.best())));
                         if !fell {
-                            best = Some((found, log_evidence));
+                            best = warm.clone().map(|warm| (warm, log_evidence));
                         }
                         continue;
                     }

@@ -20,7 +20,7 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::keeps_sums;
 use crate::rvm::search::driver::{SearchEffort, WarmStart};
 use crate::rvm::settings::dictionary::Landmarks;
-use crate::rvm::settings::scheme::{PART, Start};
+use crate::rvm::settings::scheme::PART;
 
 /// Number of candidates in one block. Only one block and its products with the model are in memory.
 const TILE: usize = 4096;
@@ -109,12 +109,8 @@ fn squares(a: ArrayView2<f64>) -> Vec<f64> {
 const PER_VECTOR: usize = 4;
 /// Largest number of candidates for each relevance vector of the model at which all candidates become one working set.
 /// The products of all columns then cost as much as 20 scans, and growth takes 17 to 41. On 1,200 to 3,000 rows with
-/// 90 to 140 relevance vectors fits take half the time, and the log evidence is 0 to 14 nats higher.
+/// 90 to 140 relevance vectors fits take half the time, and the log evidence is -5 to 14 nats higher.
 const ALL_PER_VECTOR: usize = 40;
-/// Largest number of candidates that are searched from the dense model once they are one working set. On 2,000 rows
-/// the log evidence is 15 to 23 nats higher than from the model of the last working set, for 0.9 to 1.3 s. On 3,000
-/// rows it takes three times as long.
-const MOST_DENSE: usize = 2000;
 /// Rise of the log evidence in one working set, in nats for each 1,000 rows, below which growth ends.
 const LEAST_RISE: f64 = 0.05;
 
@@ -136,8 +132,6 @@ pub(crate) struct WorkingSets {
     candidates: Vec<usize>,
     /// True if all candidates are one working set.
     whole: bool,
-    /// True if the search of all candidates, when they become one working set, starts from the dense model.
-    from_dense: bool,
     /// True if a search of all candidates makes one noise restart at most.
     brief: bool,
     round: Round,
@@ -158,9 +152,7 @@ impl WorkingSets {
         // Without rows, candidates that are not in the sums cannot be evaluated.
         let whole = candidates.len() <= WorkingSets::most(training) || training.rows.nrows() == 0;
         let first = if whole { candidates.clone() } else { some(&candidates, PART, training.rvm.seed) };
-        let free = keep.is_empty() && *training.rvm.inference.as_dyn().start() == Start::Auto;
         let working_sets = WorkingSets {
-            from_dense: free && training.rvm.likelihood.as_dyn().constant_curvature() && candidates.len() <= MOST_DENSE,
             candidates,
             whole,
             brief,
@@ -213,12 +205,6 @@ impl WorkingSets {
 
     pub fn n_candidates(&self) -> usize {
         self.candidates.len()
-    }
-
-    /// Returns true if the search in the present working set starts from the dense model, although there is a model of
-    /// earlier ones.
-    pub fn starts_dense(&self) -> bool {
-        self.whole && self.from_dense
     }
 
     /// Returns the next working set after the search in one has converged, or `None` if no candidate outside it gains
