@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, Axis, s};
 use rand::{RngExt, SeedableRng};
 use relvec::*;
 
@@ -172,4 +172,29 @@ fn kernels_that_are_useful_only_together_are_found() {
         ..Rvm::tipping2001()
     };
     assert!(own.fit(noise.view(), &targets).unwrap().0.relevance.len() <= 2);
+}
+
+/// A product of two features is a difference of wide kernels, with large weights. It is found in numbers and in classes,
+/// although weights of moderate size for a linear function have a maximum of the evidence of their own.
+#[test]
+fn curved_functions_are_found_by_wide_kernels() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(8);
+    for gamma in [0.01, 0.003, 0.001, 0.0005, 0.0002, 0.0001] {
+        let x = Array2::from_shape_fn((450, 4), |_| random.random_range(-2.0..2.0));
+        let f = x.map_axis(Axis(1), |r| r[0] * r[1] + 0.5 * r.sum());
+        let t = f.mapv(|f| f + 0.3 * random.random::<f64>() - 0.15);
+        let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+        let (known, new) = x.view().split_at(Axis(0), 200);
+        let own = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), dictionary: Dictionary::default(), ..rvm() };
+        let (model, _) = own.fit(known, &Targets::classes(&labels[..200], 2)).unwrap();
+        let wrong = model.predict_class(new).unwrap().iter().zip(&labels[200..]).filter(|(a, b)| a != b).count();
+        assert!(wrong < 25, "gamma {gamma}: {wrong} of 250 are wrong");
+
+        let own = Rvm { likelihood: Gaussian::default().into(), ..own };
+        let (model, _) = own.fit(known, &Targets::real(t.slice(s![..200]))).unwrap();
+        let errors = model.predict_mean(new).unwrap() - f.slice(s![200..]);
+        let rmse = errors.mapv(|e| e * e).mean().unwrap().sqrt();
+        assert!(rmse < 0.2, "gamma {gamma}: an error of {rmse}");
+        assert!(model.relevance.len() < 60, "gamma {gamma}: {} kernels", model.relevance.len());
+    }
 }
