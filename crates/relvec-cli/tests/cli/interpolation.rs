@@ -87,7 +87,8 @@ fn rows_are_called_relevance_vectors_where_weights_have_precisions_alone() {
 #[test]
 fn a_tenth_to_a_third_of_the_rows_is_a_note() {
     let folder = Folder::with("d.csv", regression_table(60, ","));
-    let few = folder.fit("d.csv --target y --weight-prior ard --gamma 0.01 -o m.json").stderr;
+    let many_rows = Folder::with("d.csv", regression_table(200, ","));
+    let few = many_rows.fit("d.csv --target y --weight-prior ard --gamma 0.01 -o m.json").stderr;
     assert!(!few.contains("of the rows are relevance vectors"), "{few}");
     let some = "d.csv --target y --weight-prior ard --gamma 0.3 --sparsity 0";
     let text = folder.fit(&format!("{some} -o m.json")).stderr;
