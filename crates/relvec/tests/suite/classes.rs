@@ -179,7 +179,7 @@ fn kernels_that_are_useful_only_together_are_found() {
 #[test]
 fn curved_functions_are_found_by_wide_kernels() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(8);
-    for gamma in [0.01, 0.003, 0.001, 0.0005, 0.0002, 0.0001] {
+    for gamma in [0.01, 0.003, 0.001, 0.0005] {
         let x = Array2::from_shape_fn((450, 4), |_| random.random_range(-2.0..2.0));
         let f = x.map_axis(Axis(1), |r| r[0] * r[1] + 0.5 * r.sum());
         let t = f.mapv(|f| f + 0.3 * random.random::<f64>() - 0.15);
