@@ -1,11 +1,11 @@
 //! Rows in canonical order, with equal rows merged. The problem is the same bit for bit for any order of the user's
-//! rows. The copies of the rows are distributed over folds.
+//! rows. The copies of the rows are distributed over folds. Subsets of rows are drawn at random.
 
 use std::cmp::Ordering;
 
 use ndarray::{Array2, ArrayView2, Axis};
 use rand::SeedableRng;
-use rand::seq::SliceRandom;
+use rand::seq::{SliceRandom, index};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
@@ -318,6 +318,14 @@ fn take(x: ArrayView2<f64>, rows: &[usize]) -> Array2<f64> {
 fn ascending(v: f64) -> u64 {
     let bits = v.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+/// Returns `size` of the numbers below `count`, drawn uniformly without replacement, ascending.
+pub(crate) fn random_subset(count: usize, size: usize, seed: u64) -> Vec<usize> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut chosen = index::sample(&mut random, count, size.min(count)).into_vec();
+    chosen.sort_unstable();
+    chosen
 }
 
 /// Returns the number with -0 replaced by 0.

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
-use crate::canonical::Canonical;
+use crate::canonical::{Canonical, random_subset};
 use crate::kernel::vector::Sweep;
 use crate::kernel::{Kernel, vector};
 use crate::linalg;
@@ -21,14 +21,6 @@ const ROUNDS: usize = 10;
 const CHUNK_NUMBERS: usize = 1 << 15;
 
 impl Landmarks {
-    /// Returns `size` of the numbers below `count`, drawn uniformly without replacement, ascending.
-    pub(crate) fn any(count: usize, size: usize, seed: u64) -> Vec<usize> {
-        let mut random = Pcg64::seed_from_u64(seed);
-        let mut chosen = index::sample(&mut random, count, size.min(count)).into_vec();
-        chosen.sort_unstable();
-        chosen
-    }
-
     /// Returns the rows of `x`, [N, D], that a fit to them would use as its dictionary, ascending. They are distinct,
     /// and the first of equal rows is taken. The parameters of the kernel must be numbers.
     ///
@@ -68,7 +60,7 @@ impl Landmarks {
         }
         let mut random = Pcg64::seed_from_u64(seed);
         let mut chosen: Vec<usize> = match self {
-            Landmarks::Uniform | Landmarks::Given(_) => return Landmarks::any(rows.len(), size, seed),
+            Landmarks::Uniform | Landmarks::Given(_) => return random_subset(rows.len(), size, seed),
             Landmarks::Kmedoids => {
                 let sample = index::sample(&mut random, rows.len(), SAMPLE.max(2 * size).min(rows.len())).into_vec();
                 let points = scaled(x, sample.iter().map(|k| rows[*k]).collect::<Vec<_>>().as_slice(), kernel);

@@ -2,13 +2,12 @@
 
 use ndarray::Axis;
 
-use crate::canonical::Fold;
+use crate::canonical::{Fold, random_subset};
 use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::likelihood::Likelihood;
 use crate::model::{KeptOutput, KeptRows, Model, Variance};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Variational;
 
@@ -43,7 +42,7 @@ impl Rvm {
         let complete = size == all.len();
         let some: Fold = match complete {
             true => all.clone(),
-            false => Landmarks::any(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect(),
+            false => random_subset(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect(),
         };
         let targets = training.real_targets();
         let outputs = training.outputs;

@@ -9,6 +9,7 @@ use ndarray::{Array2, Axis};
 use super::merged_rows::DistinctRows;
 use super::parameters::{AMPLITUDE, NOISE, Parameters, mean_diagonal};
 use super::process_evidence::{self, Evidence};
+use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
@@ -16,7 +17,6 @@ use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
 use crate::rvm::learn::fitc_kernel;
 use crate::rvm::learn::parameters::Frame;
-use crate::rvm::settings::dictionary::Landmarks;
 
 /// Largest number of evidence evaluations, with one width and with one for each feature. 80 give no better held-out
 /// density than 40.
@@ -210,7 +210,7 @@ impl KernelLearner<'_> {
         if share >= rows.len() {
             return from_start();
         }
-        let few = rows.pick(&Landmarks::any(rows.len(), share, TRIAL_SEED));
+        let few = rows.pick(&random_subset(rows.len(), share, TRIAL_SEED));
         let mut steps = Steps::default();
         let first = LogPosterior { rows: &few, ..objective.clone() }.ascend(&objective.start, &mut steps)?;
         // All rows may show structure that the share does not.
@@ -256,7 +256,7 @@ impl KernelLearner<'_> {
     fn maximise(&self, objective: &LogPosterior, start: &[f64], mut steps: Steps) -> Result<Maximum> {
         let rows = objective.rows;
         let mut best = objective.ascend(start, &mut steps)?.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
-        let few = rows.pick(&Landmarks::any(rows.len(), TRIAL_ROWS, TRIAL_SEED));
+        let few = rows.pick(&random_subset(rows.len(), TRIAL_ROWS, TRIAL_SEED));
         let small = LogPosterior { rows: &few, ..objective.clone() };
         // From all features at once the gradient may lead to pure noise. A single feature may lead away from it.
         if objective.per_feature

@@ -8,6 +8,7 @@ use ndarray::{Array2, Axis};
 use super::kernel::KernelLearner;
 use super::label_rows::Labels;
 use super::merged_rows::{DistinctRows, MOST_ROWS};
+use crate::canonical::random_subset;
 use crate::error::Result;
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
@@ -17,7 +18,6 @@ use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
 use crate::rvm::learn::label_kernel;
 use crate::rvm::learn::parameters::{Frame, Moments};
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 /// Largest number of rows of a dense process, whose time grows with the cube of the rows.
@@ -75,7 +75,7 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
 /// Returns the errors of [`KernelLearner::learn`].
 pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(Learned, KernelSearch)> {
     let begin = Instant::now();
-    let drawn = Landmarks::any(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
+    let drawn = random_subset(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
     let labels = rvm.likelihood.is_for_classes().then(|| Labels::of(training, &drawn));
     let surrogate = Surrogate::of(training);
     let rows = surrogate.rows(training, &drawn);
@@ -124,9 +124,9 @@ fn further(training: &TrainingSet, surrogate: &Surrogate, seed: u64) -> (Distinc
     while rows > LEAST_ROWS && training.taken + 8 * FITC_MATRICES * (rows * centres) as u64 > training.memory_limit {
         (rows, centres) = (rows / 2, centres / 2);
     }
-    let drawn = Landmarks::any(training.rows.nrows(), rows, seed);
+    let drawn = random_subset(training.rows.nrows(), rows, seed);
     let rows = surrogate.rows(training, &drawn);
-    let centres = Landmarks::any(rows.len(), centres, seed);
+    let centres = random_subset(rows.len(), centres, seed);
     (rows, centres)
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 
+use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
@@ -25,7 +26,6 @@ use crate::rvm::learn::query::pass::AllRows;
 use crate::rvm::learn::query::sums::RatioSums;
 use crate::rvm::learn::{kernel_choice, label_sums, link, process_by_sums};
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 /// A classifier before its conversion to a model.
@@ -219,7 +219,7 @@ impl Rvm {
             None => {
                 let most = if training.interrupt.is_late() { kernel_choice::ROWS } else { MOST_ROWS };
                 let rows = kernel_choice::affordable(training, most)?;
-                let sample = (rows < all).then(|| training.with_rows(self, &Landmarks::any(all, rows, self.seed)));
+                let sample = (rows < all).then(|| training.with_rows(self, &random_subset(all, rows, self.seed)));
                 let part = sample.as_ref().unwrap_or(training);
                 let labels = Labels::of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
                 let found = if learned.has_structure { self.regress(part, &labels, &learned)? } else { None };
@@ -321,7 +321,7 @@ impl Rvm {
             return Ok(None);
         }
         let (n, kernel) = (training.rows.nrows(), &learned.kernel);
-        let labels = Labels::of(training, &Landmarks::any(n, MOST_ROWS, self.seed.wrapping_add(2)));
+        let labels = Labels::of(training, &random_subset(n, MOST_ROWS, self.seed.wrapping_add(2)));
         let drawn = self.drawn(training, labels.rows.len(), 1);
         let points =
             Points { x: concatenate![Axis(0), labels.rows.x, process_by_sums::at(training, &drawn)], first: labels.rows.len() };

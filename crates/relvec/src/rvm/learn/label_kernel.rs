@@ -7,6 +7,7 @@
 
 use ndarray::{Array2, Axis, concatenate};
 
+use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::report::Interrupt;
@@ -21,7 +22,6 @@ use crate::rvm::learn::parameters::{Frame, Moments, Parameters, mean_diagonal};
 use crate::rvm::learn::pivoted_cholesky::Points;
 use crate::rvm::learn::query::pass::AllRows;
 use crate::rvm::learn::{label_sums, link};
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 /// Largest number of score evaluations, of which about 8 are taken.
@@ -124,7 +124,7 @@ impl Judge {
     /// Returns a comparison on the rows `some` of a training set, which include the rows `left_out` (both ascending).
     fn new(training: &TrainingSet, some: &[usize], left_out: &[usize], seed: u64) -> Judge {
         let left_out = Labels::of(training, left_out);
-        let centres: Vec<usize> = Landmarks::any(some.len(), JUDGED_CENTRES, seed).into_iter().map(|k| some[k]).collect();
+        let centres: Vec<usize> = random_subset(some.len(), JUDGED_CENTRES, seed).into_iter().map(|k| some[k]).collect();
         let x = concatenate![Axis(0), left_out.rows.x, training.rows.select(Axis(0), &centres)];
         let points = Points { x, first: left_out.rows.len() };
         Judge { left_out, all: Labels::of(training, some), points }
@@ -172,10 +172,10 @@ fn halves(training: &TrainingSet, most: usize, seed: u64) -> [Vec<usize>; 2] {
         group[row] = group[row - 1] + usize::from(training.rows.row(row) != training.rows.row(row - 1));
     }
     let groups = group[n - 1] + 1;
-    let first = Landmarks::any(groups, groups / 2, seed);
+    let first = random_subset(groups, groups / 2, seed);
     [true, false].map(|side| {
         let half: Vec<usize> = (0..n).filter(|row| first.binary_search(&group[*row]).is_ok() == side).collect();
-        Landmarks::any(half.len(), most, seed).into_iter().map(|k| half[k]).collect()
+        random_subset(half.len(), most, seed).into_iter().map(|k| half[k]).collect()
     })
 }
 
@@ -223,10 +223,10 @@ pub(super) fn learn(
     if !each.per_feature {
         return Ok(one);
     }
-    let some = Landmarks::any(n, JUDGED_ROWS, seed);
+    let some = random_subset(n, JUDGED_ROWS, seed);
     let mut gains = vec![];
     if n > MOST_ROWS {
-        let left_out: Vec<usize> = Landmarks::any(some.len(), LEFT_OUT_ROWS, rvm.seed).into_iter().map(|k| some[k]).collect();
+        let left_out: Vec<usize> = random_subset(some.len(), LEFT_OUT_ROWS, rvm.seed).into_iter().map(|k| some[k]).collect();
         gains = Judge::new(training, &some, &left_out, seed).gains(training, &one, &each)?;
     } else {
         let [first, second] = halves(training, labels.rows.len(), seed);

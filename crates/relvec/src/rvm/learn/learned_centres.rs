@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
+use crate::canonical::random_subset;
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
@@ -12,7 +13,6 @@ use crate::model::Model;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::lbfgs::{self, Limits};
 use crate::rvm::learn::dictionary_evidence::{BIAS_PRECISION, Columns, Sample};
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 /// Number of centres that are moved, unless the model has more.
@@ -95,7 +95,7 @@ pub(crate) fn learn(
         _ => kernel.clone(),
     };
     let sample = |size: usize| {
-        let rows = Landmarks::any(training.rows.nrows(), size, rvm.seed);
+        let rows = random_subset(training.rows.nrows(), size, rvm.seed);
         Sample::of(training, &rows, to_widths(training.rows.select(Axis(0), &rows).view()))
     };
     let begin = Configuration { kernel: unit_kernel, z: to_widths(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
@@ -131,7 +131,7 @@ fn first_candidates(training: &TrainingSet, model: &Model, seed: u64) -> Vec<usi
     candidates.sort_unstable();
     let unused: Vec<usize> = training.dictionary().into_iter().filter(|k| candidates.binary_search(k).is_err()).collect();
     let room = MOST.saturating_sub(candidates.len());
-    candidates.extend(Landmarks::any(unused.len(), room, seed).into_iter().map(|k| unused[k]));
+    candidates.extend(random_subset(unused.len(), room, seed).into_iter().map(|k| unused[k]));
     candidates
 }
 

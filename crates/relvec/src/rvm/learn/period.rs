@@ -9,11 +9,11 @@ use super::kernel::{CONSTANT, KernelLearner, LEAST_GAIN};
 use super::merged_rows::DistinctRows;
 use super::parameters::{Frame, Moments};
 use super::process_evidence::{constant_evidence, upper_of};
+use crate::canonical::random_subset;
 use crate::error::Result;
 use crate::kernel::{Factor, Kernel, Rbf, Sum, Term};
 use crate::linalg::{Cholesky, solve_lower};
 use crate::rvm::data::training_set::Learned;
-use crate::rvm::settings::dictionary::Landmarks;
 
 /// Number of rows from which periods are found.
 const ROWS: usize = 500;
@@ -53,7 +53,7 @@ impl KernelLearner<'_> {
         if unknown.is_empty() {
             return Ok(kernel.clone());
         }
-        let few = self.rows.pick(&Landmarks::any(self.rows.len(), ROWS, SEED));
+        let few = self.rows.pick(&random_subset(self.rows.len(), ROWS, SEED));
         let learner = self.with_rows(&few);
         let learn = |sum: Sum| {
             let kernel = sum.into();

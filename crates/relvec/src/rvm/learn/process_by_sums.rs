@@ -18,6 +18,7 @@ use super::parameters::NOISE;
 use super::pivoted_cholesky::{Pivots, Points};
 use super::process_prior::{Found, Maximum, maximise_posterior};
 use super::query::sums::{RatioSums, SumsRequest};
+use crate::canonical::random_subset;
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -28,7 +29,7 @@ use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::query::pass::AllRows;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
+use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::Rvm;
 
 /// Largest number of centres, unless a number is given. Time and model size grow with its square. Compared with 1,000
@@ -96,7 +97,7 @@ impl Rvm {
         let begin = Instant::now();
         let n = training.rows.nrows();
         let prior = self.process_of(training)?;
-        let drawn = Landmarks::any(n, ROWS, self.seed.wrapping_add(2));
+        let drawn = random_subset(n, ROWS, self.seed.wrapping_add(2));
         let sample = DistinctRows::of(training, &drawn).without_copies(training, &drawn);
         let candidates = self.drawn(training, sample.len(), LADDER.len());
         let points = Points { x: concatenate![Axis(0), sample.x, at(training, &candidates)], first: sample.len() };
@@ -176,7 +177,7 @@ impl Rvm {
             Dictionary::Size(size) => size,
         };
         let room = self.most_centres(training, sample + size.min(all), ratios);
-        Landmarks::any(all, size.min(all).min(room), self.seed.wrapping_add(3))
+        random_subset(all, size.min(all).min(room), self.seed.wrapping_add(3))
     }
 }
 

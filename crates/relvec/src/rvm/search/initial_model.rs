@@ -4,9 +4,7 @@
 //! Another start is tried if a model has learned nothing: if kernels are nearly constant over the rows, no single basis
 //! function raises the evidence by much, and a search may end without any.
 
-use rand::SeedableRng;
-use rand::seq::index;
-
+use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::rvm::data::build::DENSE;
 use crate::rvm::data::noise::{NoisePrecision, typical};
@@ -109,10 +107,7 @@ fn affordable(solver: &EvidenceSolver) -> Vec<usize> {
     if columns.len() <= most {
         return columns;
     }
-    let mut random = rand_pcg::Pcg64::seed_from_u64(problem.training.rvm.seed);
-    let mut sample = index::sample(&mut random, columns.len(), most).into_vec();
-    sample.sort_unstable();
-    sample.into_iter().map(|k| columns[k]).collect()
+    random_subset(columns.len(), most, problem.training.rvm.seed).into_iter().map(|k| columns[k]).collect()
 }
 
 /// Returns evenly spaced columns, at most `most`.

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Adjustments, Certificate, Report, Status, silent};
@@ -12,7 +13,6 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::gram::scaled_problem::{ScaledProblem, keeps_sums};
 use crate::rvm::search::driver::{Fit, FitDriver};
 use crate::rvm::search::working_sets::WorkingSets;
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Inference, Start};
 
@@ -56,15 +56,15 @@ impl Rvm {
     pub(crate) fn rows_in_time<'b>(&'b self, training: &TrainingSet, left: Option<Duration>) -> Result<Option<TrainingSet<'b>>> {
         let (n, columns) = (training.rows.nrows(), WorkingSets::first_size(training));
         let Some(left) = left.filter(|_| n > PROBE_ROWS && keeps_sums(training, columns)) else { return Ok(None) };
-        let candidates = Landmarks::any(training.origin.len(), columns, self.seed);
+        let candidates = random_subset(training.origin.len(), columns, self.seed);
         let rows = (PROBE / (columns * columns).max(1)).clamp(1, PROBE_ROWS);
-        let probe = training.sample(&candidates, &Landmarks::any(n, rows, self.seed), training.memory_limit);
+        let probe = training.sample(&candidates, &random_subset(n, rows, self.seed), training.memory_limit);
         let all = sums_take(&probe)?.min(sums_take(&probe)?).mul_f64(n as f64 / rows as f64);
         if all <= left.mul_f64(1.0 - LEAST_LEFT) {
             return Ok(None);
         }
         let rows = (n as f64 * (1.0 - LEFT) * left.as_secs_f64() / all.as_secs_f64()) as usize;
-        Ok(Some(training.with_rows(self, &Landmarks::any(n, rows.max(LEAST_ROWS), self.seed))))
+        Ok(Some(training.with_rows(self, &random_subset(n, rows.max(LEAST_ROWS), self.seed))))
     }
 }
 
@@ -140,7 +140,7 @@ fn fit(
     if rvm.likelihood.as_dyn().constant_curvature() || training.bias_only || size < LEAST_SAMPLE.min(n) {
         return Ok(None);
     }
-    let mut rows = Landmarks::any(n, size, rvm.seed);
+    let mut rows = random_subset(n, size, rvm.seed);
     if training.outputs > 1 {
         // Add the first row of each class that the sample lacks.
         let mut first = vec![None; training.outputs + 1];
@@ -151,7 +151,7 @@ fn fit(
         rows.dedup();
     }
     let dictionary = training.dictionary();
-    let candidates = Landmarks::any(dictionary.len(), plan.columns.min(dictionary.len()), rvm.seed);
+    let candidates = random_subset(dictionary.len(), plan.columns.min(dictionary.len()), rvm.seed);
     let candidates: Vec<usize> = candidates.into_iter().map(|k| dictionary[k]).collect();
     let sample = training.sample(&candidates, &rows, room);
     let mut seen: Vec<f64> = vec![];
@@ -279,7 +279,7 @@ mod tests {
         none(&Rvm { time_limit: None, ..limited() }, &labels);
         let rvm = limited();
         with_table(&rvm, &x, &Targets::classes(&labels, 2), |training, driver| {
-            let few = training.with_rows(&rvm, &Landmarks::any(N, 2 * FALLBACK_ROWS, 0));
+            let few = training.with_rows(&rvm, &random_subset(N, 2 * FALLBACK_ROWS, 0));
             assert!(fallback(&rvm, &few, driver, &outer_loop::search_sample).unwrap().is_none());
             assert!(fallback(&rvm, training, driver, &outer_loop::search_sample).unwrap().is_some());
         });

@@ -8,6 +8,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
+use crate::canonical::random_subset;
 use crate::design::Design;
 use crate::error::Result;
 use crate::linalg;
@@ -19,7 +20,6 @@ use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, by_noise};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::keeps_sums;
 use crate::rvm::search::driver::{SearchEffort, WarmStart};
-use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::scheme::PART;
 
 /// Number of candidates in one block. Only one block and its products with the model are in memory.
@@ -260,7 +260,7 @@ impl WorkingSets {
 
 /// Returns `size` of the candidates `among`, drawn uniformly at random, ascending.
 fn some(among: &[usize], size: usize, seed: u64) -> Vec<usize> {
-    Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect()
+    random_subset(among.len(), size, seed).into_iter().map(|k| among[k]).collect()
 }
 
 /// Returns the union of both lists, ascending.
