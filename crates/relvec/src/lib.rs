@@ -7,6 +7,7 @@ mod blocks;
 mod canonical;
 mod design;
 mod kernel;
+mod lbfgs;
 mod likelihood;
 mod linalg;
 mod memory;

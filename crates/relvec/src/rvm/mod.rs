@@ -39,7 +39,6 @@ mod evidence {
     pub(crate) mod column_gain;
     pub(crate) mod gradient;
     pub(crate) mod laplace;
-    pub(crate) mod lbfgs;
     pub(crate) mod model_assembly;
     pub(crate) mod newton;
     pub(crate) mod precision_updates;

@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["canonical"],
     &["report", "memory"],
     &["registry"],
-    &["linalg"],
+    &["linalg", "lbfgs"],
     &["kernel", "targets"],
     &["likelihood", "design", "blocks"],
     &["model", "sums"],

@@ -9,14 +9,14 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
+use crate::lbfgs::{self, Limits, Peak};
 use crate::likelihood::{Bernoulli, Likelihood, Working};
 use crate::linalg::Cholesky;
 use crate::report::Interrupt;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::evidence::lbfgs::{Limits, Peak};
+use crate::rvm::evidence::newton;
 use crate::rvm::evidence::newton::{Iterate, Mode, Objective};
-use crate::rvm::evidence::{lbfgs, newton};
 use crate::{design, linalg};
 
 /// Number of rows of a tile, which one thread computes and consumes.

@@ -12,9 +12,9 @@ use super::process_evidence::{self, Evidence};
 use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
+use crate::lbfgs::{self, Limits, Steps};
 use crate::report::Interrupt;
 use crate::rvm::data::training_set::{Hyper, Learned};
-use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
 use crate::rvm::learn::fitc_kernel;
 use crate::rvm::learn::parameters::Frame;
 

@@ -8,10 +8,10 @@ use crate::canonical::random_subset;
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
+use crate::lbfgs::{self, Limits};
 use crate::memory::afford;
 use crate::model::Model;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::evidence::lbfgs::{self, Limits};
 use crate::rvm::learn::dictionary_evidence::{BIAS_PRECISION, Columns, Sample};
 use crate::rvm::settings::rvm::Rvm;
 

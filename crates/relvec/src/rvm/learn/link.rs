@@ -4,10 +4,10 @@ use ndarray::{Array2, ArrayView2, Axis};
 
 use super::label_rows::Labels;
 use crate::error::Result;
+use crate::lbfgs::{self, Limits};
 use crate::likelihood::normalise;
 use crate::linalg;
 use crate::report::Interrupt;
-use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Initial temperature. The objective is concave, so that the start affects only the number of steps.
 const FIRST: f64 = 2.0;

@@ -14,14 +14,13 @@ use super::pivoted_cholesky::{Pivots, Points};
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use crate::lbfgs::{self, Limits};
 use crate::likelihood::NoiseModel;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
 use crate::report::{Adjustments, ProcessFit, Report};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
-use crate::rvm::evidence::lbfgs;
-use crate::rvm::evidence::lbfgs::Limits;
 use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 
 /// The prior of a fit before its centres are chosen.
