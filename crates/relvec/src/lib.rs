@@ -13,6 +13,7 @@ mod linalg;
 mod memory;
 mod model;
 mod quadratic;
+mod query;
 mod report;
 mod rvm;
 mod statistics;
@@ -45,6 +46,7 @@ pub use model::{
     FORMAT_VERSION, FittedBasis, FittedModel, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins,
     Missing, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
 };
+pub use query::{Answer, Query, RowSource, SampledRows, Survey};
 #[doc(inline)]
 pub use relvec_predict::Label;
 #[doc(inline)]
@@ -54,9 +56,9 @@ pub use report::{
     Validation, silent,
 };
 pub use rvm::{
-    ActionKind, Answer, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,
-    Hyperpriors, Inference, Landmarks, LearnedKernel, MacKay, Policy, Query, RowPlan, RowSource, Rvm, SampledRows, Search,
-    Sequential, Sparsity, SparsityRule, Start, Survey, Variational, WeightPrior,
+    ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
+    Inference, Landmarks, LearnedKernel, MacKay, Policy, RowPlan, Rvm, Search, Sequential, Sparsity, SparsityRule, Start,
+    Variational, WeightPrior,
 };
 #[doc(inline)]
 pub use sparse::{SparseRow, SparseRows};

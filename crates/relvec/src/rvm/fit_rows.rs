@@ -8,14 +8,14 @@ use crate::blocks::Blocks;
 use crate::error::{Error, Result, require};
 use crate::likelihood::Likelihood;
 use crate::model::Model;
+use crate::query::pass::{AllRows, InPasses, Pass, Surveyed};
+use crate::query::{RowSource, RowUnits};
 use crate::report::{Interrupt, Observer, Report, silent};
 use crate::rvm::compose::interpolation::judged;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::fit::for_learning;
 use crate::rvm::learn::kernel_choice::Choice;
-use crate::rvm::learn::query::pass::AllRows;
-use crate::rvm::learn::query::pass::Pass;
-use crate::rvm::learn::query::{InPasses, RowSource, RowUnits, Surveyed};
+use crate::rvm::learn::training_rows::row_units;
 use crate::rvm::learn::{kernel_choice, parameters};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
@@ -117,7 +117,7 @@ impl Rvm {
             }
         } else {
             let ask = |training: &TrainingSet| {
-                let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(training, plan.classes) };
+                let units = RowUnits { scaling: surveyed.scaling.clone(), ..row_units(training, plan.classes) };
                 Pass::new(rows, units, Some(surveyed.parts.clone()))
             };
             own.fit_sampled((surveyed.x.view(), &surveyed.targets()), ask, observer, interrupt, start)?
@@ -204,7 +204,7 @@ impl Rvm {
         };
         let interrupt = Interrupt::default();
         let source = InPasses { blocks, interrupt: interrupt.for_one_fit(self.deadline(start)) };
-        let ask = |training: &TrainingSet| Pass::new(&source, RowUnits::of(training, classes), None);
+        let ask = |training: &TrainingSet| Pass::new(&source, row_units(training, classes), None);
         let (model, report) = self.fit_sampled((x, targets), ask, observer, &interrupt, start)?;
         let class_frequencies = targets.class_frequencies();
         Ok((Model { class_frequencies, ..model }, report))

@@ -75,14 +75,13 @@ mod learn {
     pub(crate) mod labels;
     pub(crate) mod learned_centres;
     pub(crate) mod link;
-    pub(crate) mod merged_rows;
     pub(crate) mod parameters;
     pub(crate) mod period;
     pub(crate) mod pivoted_cholesky;
     pub(crate) mod process_by_sums;
     pub(crate) mod process_evidence;
     pub(crate) mod process_prior;
-    pub(crate) mod query;
+    pub(crate) mod training_rows;
 }
 
 /// Fits that consist of several fits to a training set.
@@ -97,7 +96,6 @@ mod compose {
 
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation};
 pub use self::fit_rows::RowPlan;
-pub use self::learn::query::{Answer, Query, RowSource, SampledRows, Survey};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::settings::rvm::{CentreRule, Rvm, Sparsity, SparsityRule, WeightPrior};

@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["likelihood", "design", "blocks"],
     &["model", "sums"],
     &["statistics"],
-    &["quadratic"],
+    &["quadratic", "query"],
     &["rvm", "svm", "export"],
     &["lib"],
 ];

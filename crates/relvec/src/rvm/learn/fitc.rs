@@ -20,9 +20,9 @@ use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 
-use super::merged_rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
+use crate::query::merged_rows::DistinctRows;
 
 /// The rows, and the features of the centres at these rows.
 pub(in crate::rvm) struct Fitc<'a> {

@@ -16,11 +16,11 @@ use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
 
-use super::merged_rows::DistinctRows;
 use super::process_evidence::{Evidence, cross_gradient, kernel_block};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGradient as _};
 use crate::linalg::{self, Cholesky};
+use crate::query::merged_rows::DistinctRows;
 use crate::rvm::data::training_set::Hyper;
 
 /// Added to the diagonal of `K_mm`, relative to it, because the matrix of a wide kernel has no Cholesky factor

@@ -6,13 +6,13 @@
 
 use ndarray::{Array2, Axis};
 
-use super::merged_rows::DistinctRows;
 use super::parameters::{AMPLITUDE, NOISE, Parameters, mean_diagonal};
 use super::process_evidence::{self, Evidence};
 use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::lbfgs::{self, Limits, Steps};
+use crate::query::merged_rows::DistinctRows;
 use crate::report::Interrupt;
 use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::learn::fitc_kernel;

@@ -7,17 +7,18 @@ use ndarray::{Array2, Axis};
 
 use super::kernel::KernelLearner;
 use super::label_rows::Labels;
-use super::merged_rows::{DistinctRows, MOST_ROWS};
 use crate::canonical::random_subset;
 use crate::error::Result;
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
+use crate::query::merged_rows::DistinctRows;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
 use crate::rvm::learn::label_kernel;
 use crate::rvm::learn::parameters::{Frame, Moments};
+use crate::rvm::learn::training_rows::{MOST_ROWS, users_rows};
 use crate::rvm::settings::rvm::Rvm;
 
 /// Largest number of rows of a dense process, whose time grows with the cube of the rows.
@@ -173,7 +174,8 @@ impl Surrogate {
         let weights = training.sample_weights();
         let of = |v: &[f64]| -> Vec<f64> { drawn.iter().map(|n| v[*n]).collect() };
         let (x, t) = (training.rows.select(Axis(0), drawn), self.t.select(Axis(0), drawn));
-        DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors)).without_copies(training, drawn)
+        let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors));
+        rows.without_copies(&users_rows(training, drawn))
     }
 
     /// Returns the targets of a process: real targets as they are, the labels of classes, or the log rates of counts.

@@ -11,15 +11,15 @@ use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::lbfgs::{self, Limits};
+use crate::query::pass::AllRows;
 use crate::report::Interrupt;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
 use crate::rvm::learn::kernel::{STEP, STRUCTURE, log_normal};
 use crate::rvm::learn::label_rows::Labels;
 use crate::rvm::learn::label_sums::{RATIO, RATIO_BOUNDS};
-use crate::rvm::learn::merged_rows::MOST_ROWS;
 use crate::rvm::learn::parameters::{Frame, Moments, Parameters, mean_diagonal};
 use crate::rvm::learn::pivoted_cholesky::Points;
-use crate::rvm::learn::query::pass::AllRows;
+use crate::rvm::learn::training_rows::MOST_ROWS;
 use crate::rvm::learn::{label_sums, link};
 use crate::rvm::settings::rvm::Rvm;
 

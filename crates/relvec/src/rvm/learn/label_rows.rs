@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::merged_rows::DistinctRows;
+use crate::query::merged_rows::DistinctRows;
 use crate::rvm::data::training_set::TrainingSet;
 
 /// An observation: the weight of one class in one group.

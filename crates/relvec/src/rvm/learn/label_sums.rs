@@ -5,15 +5,15 @@ use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 use super::kernel::log_normal;
 use super::label_rows::Labels;
 use super::link;
-use super::merged_rows::Totals;
 use super::parameters::mean_diagonal;
 use super::pivoted_cholesky::{Pivots, Points};
-use super::query::sums::{RatioSums, SumsRequest};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
+use crate::query::merged_rows::Totals;
+use crate::query::pass::AllRows;
+use crate::query::sums::{RatioSums, SumsRequest};
 use crate::report::Interrupt;
-use crate::rvm::learn::query::pass::AllRows;
 
 /// Prior mean and standard deviation of log rho, for any number of rows. None of eight other priors is better by more
 /// than 0.008 nats per row. Without priors, rare classes lose 0.12 nats.

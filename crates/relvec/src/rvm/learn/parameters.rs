@@ -11,8 +11,8 @@ use crate::design::name_largest;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel, Sum};
 use crate::model::Model;
+use crate::query::merged_rows::DistinctRows;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::merged_rows::DistinctRows;
 
 /// Largest effect of a deviation of a constant feature, relative to its magnitude.
 const CONSTANT_EFFECT: f64 = 1e-14;

@@ -13,21 +13,22 @@ use std::time::Instant;
 use ndarray::{Array2, Axis, concatenate, s};
 
 use super::fitc::{Fitc, Weights};
-use super::merged_rows::{DistinctRows, MOST_ROWS, Totals};
 use super::parameters::NOISE;
 use super::pivoted_cholesky::{Pivots, Points};
 use super::process_prior::{Found, Maximum, maximise_posterior};
-use super::query::sums::{RatioSums, SumsRequest};
 use crate::canonical::random_subset;
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::model::{Expansion, FittedBasis, Model};
+use crate::query::merged_rows::Totals;
+use crate::query::pass::AllRows;
+use crate::query::sums::{RatioSums, SumsRequest};
 use crate::report::{Actions, Adjustments, Certificate, Interrupt, ProcessFit, Report, Status};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::query::pass::AllRows;
+use crate::rvm::learn::training_rows::{MOST_ROWS, distinct_rows, users_rows};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::Rvm;
@@ -83,7 +84,7 @@ impl Rvm {
 
     /// Fits a process prior to a large training set.
     pub(in crate::rvm) fn fit_many(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-        let rows = DistinctRows::of(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
+        let rows = distinct_rows(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
         self.fit_by_sums(training, &AllRows::Held(&rows), driver)
     }
 
@@ -98,7 +99,7 @@ impl Rvm {
         let n = training.rows.nrows();
         let prior = self.process_of(training)?;
         let drawn = random_subset(n, ROWS, self.seed.wrapping_add(2));
-        let sample = DistinctRows::of(training, &drawn).without_copies(training, &drawn);
+        let sample = distinct_rows(training, &drawn).without_copies(&users_rows(training, &drawn));
         let candidates = self.drawn(training, sample.len(), LADDER.len());
         let points = Points { x: concatenate![Axis(0), sample.x, at(training, &candidates)], first: sample.len() };
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
@@ -336,7 +337,8 @@ fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
 mod tests {
     use super::*;
     use crate::kernel::{Kernel, Linear, Rbf};
-    use crate::rvm::learn::query::sums::PartSums;
+    use crate::query::merged_rows::DistinctRows;
+    use crate::query::sums::PartSums;
 
     fn wave(i: usize, k: usize) -> f64 {
         (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract()

@@ -16,9 +16,9 @@ use std::f64::consts::PI;
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use super::merged_rows::DistinctRows;
 use crate::kernel::{Fill, GradientSums, Kernel, SymmetricSums};
 use crate::linalg::Cholesky;
+use crate::query::merged_rows::DistinctRows;
 use crate::rvm::data::training_set::Hyper;
 
 /// Number of rows and columns of a tile of the kernel matrix. One thread computes a row of tiles, so that 1,000 rows

@@ -8,7 +8,6 @@ use ndarray::{Array2, Axis, concatenate, s};
 use super::fitc::{Fitc, Weights};
 use super::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
 use super::kernel_choice;
-use super::merged_rows::{DistinctRows, MOST_ROWS};
 use super::parameters::{AMPLITUDE, NOISE};
 use super::pivoted_cholesky::{Pivots, Points};
 use crate::design::Columns;
@@ -18,9 +17,11 @@ use crate::lbfgs::{self, Limits};
 use crate::likelihood::NoiseModel;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
+use crate::query::merged_rows::DistinctRows;
 use crate::report::{Adjustments, ProcessFit, Report};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
+use crate::rvm::learn::training_rows::{MOST_ROWS, distinct_rows, users_rows};
 use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 
 /// The prior of a fit before its centres are chosen.
@@ -105,12 +106,12 @@ impl Rvm {
         let begin = Instant::now();
         let (model, report) = searched;
         let all: Vec<usize> = (0..training.rows.nrows()).collect();
-        let rows = DistinctRows::of(training, &all);
+        let rows = distinct_rows(training, &all);
         let prior = self.process_of(training)?;
         let points = Points::of(training, &rows);
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
-        let even = rows.without_copies(training, &all);
+        let even = rows.without_copies(&users_rows(training, &all));
         let left = |pivots: &Pivots| ratio * pivots.mean_residual(&even.weights);
         if prior.structure {
             let candidates = model.relevance.iter().filter_map(|row| training.candidate_of.get(*row).copied().flatten());

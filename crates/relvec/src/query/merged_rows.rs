@@ -13,19 +13,13 @@ use std::f64::consts::PI;
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use crate::rvm::data::training_set::TrainingSet;
-
-/// Largest training set for which a kernel and its process are learned from a dense process alone. Larger ones continue
-/// with more rows than a dense process can use.
-pub(in crate::rvm) const MOST_ROWS: usize = 3000;
-
 /// Mean number of the user's rows of an input from which unevenly repeated inputs are no copies. Samples that are drawn
 /// with replacement have 1.6 of each, and weights in place of rows are rarely larger.
 const DISCRETE: f64 = 5.0;
 
 /// Rows of different inputs, with the terms of the log evidence that do not depend on the mean targets.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct DistinctRows {
+pub(crate) struct DistinctRows {
     /// Inputs, all different, [n, D].
     pub x: Array2<f64>,
     /// Mean targets, [n, R].
@@ -70,17 +64,17 @@ impl DistinctRows {
         DistinctRows { x: x.select(Axis(0), &first), t: mean, weights, count, scatter, log_factors, copies }
     }
 
-    /// Returns the rows from which kernel, amplitude and noise are learned. They were merged from the rows `rows` of a
-    /// training set.
+    /// Returns the rows from which kernel, amplitude and noise are learned. `users`, `[n]`, are the numbers of the user's
+    /// rows at each input. The list is empty if they are unknown.
     ///
     /// Copies with one target are scaled to the weight of one row on average. Copies have the same noise, so that a
     /// process would take their agreement for the absence of noise. If targets of equal inputs differ, their scatter
     /// determines the noise, and their weights are kept. Inputs that repeat often and unevenly are values of discrete
     /// features and no copies: their agreement shows that there is no noise.
-    pub fn without_copies(&self, training: &TrainingSet, rows: &[usize]) -> DistinctRows {
+    pub fn without_copies(&self, users: &[usize]) -> DistinctRows {
         let alike = self.copies.iter().flatten();
         let (inputs, weight) = (alike.clone().count() as f64, alike.sum::<f64>());
-        let share = self.observations(training, rows).unwrap_or(inputs) / weight;
+        let share = self.observations(users).unwrap_or(inputs) / weight;
         let mut out = self.clone();
         for (g, own) in self.copies.iter().enumerate() {
             let Some(own) = own else { continue };
@@ -93,29 +87,12 @@ impl DistinctRows {
     }
 
     /// Returns the number of the user's rows at inputs of one target each, if they are no copies.
-    fn observations(&self, training: &TrainingSet, rows: &[usize]) -> Option<f64> {
-        let users = training.copies.users();
-        if users.is_empty() {
-            return None;
-        }
-        let groups = rows.chunk_by(|i, j| training.rows.row(*i) == training.rows.row(*j));
-        let counts: Vec<usize> = groups
-            .zip(&self.copies)
-            .filter(|(_, alike)| alike.is_some())
-            .map(|(group, _)| group.iter().map(|n| users[*n]).sum())
-            .collect();
+    fn observations(&self, users: &[usize]) -> Option<f64> {
+        let alike = users.iter().zip(&self.copies).filter(|(_, alike)| alike.is_some());
+        let counts: Vec<usize> = alike.map(|(count, _)| *count).collect();
         let total = counts.iter().sum::<usize>() as f64;
         let uneven = counts.iter().any(|count| *count != counts[0]);
         (uneven && total >= DISCRETE * counts.len() as f64).then_some(total)
-    }
-
-    /// Merges the rows `rows` (ascending) of a training set with real targets, in internal units.
-    pub fn of(training: &TrainingSet, rows: &[usize]) -> DistinctRows {
-        let (x, outputs) = (training.rows.select(Axis(0), rows), training.outputs);
-        let t = Array2::from_shape_fn((rows.len(), outputs), |(n, k)| training.targets[rows[n] * outputs + k]);
-        let factors: Vec<f64> = rows.iter().map(|n| training.factors.as_ref().map_or(1.0, |f| f.factor[*n])).collect();
-        let sample_weights: Vec<f64> = rows.iter().zip(&factors).map(|(n, f)| training.weights[*n] / f).collect();
-        DistinctRows::new(x.view(), t.view(), &sample_weights, &factors)
     }
 
     /// Returns these rows with other inputs, [n, D'].
@@ -151,7 +128,7 @@ impl DistinctRows {
 
 /// Terms of the log evidence that do not depend on the mean targets. They can be added over parts of the rows.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::rvm) struct Totals {
+pub(crate) struct Totals {
     /// Number n of different inputs.
     pub inputs: usize,
     /// C, the sum of the sample weights.

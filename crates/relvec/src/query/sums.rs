@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::{Bernoulli, LikelihoodFunction};
 use crate::linalg;
+use crate::query::bytes::{Reader, Writer};
+use crate::query::merged_rows::{DistinctRows, Totals};
+use crate::query::survey::Checked;
 use crate::report::Interrupt;
-use crate::rvm::learn::merged_rows::{DistinctRows, Totals};
-use crate::rvm::learn::query::bytes::{Reader, Writer};
-use crate::rvm::learn::query::survey::Checked;
 
 /// Number of rows of a block of the sums.
 const BLOCK_ROWS: usize = 4096;
@@ -20,7 +20,7 @@ const TILE_ROWS: usize = 64;
 
 /// Kernel, centres and ratios at which sums over rows are computed.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct SumsRequest {
+pub(crate) struct SumsRequest {
     /// Kernel whose parameters are all numbers.
     pub kernel: Kernel,
     /// Centres, [M, D], and the factor L of K = L L', [M, M].
@@ -38,7 +38,7 @@ pub(in crate::rvm) struct SumsRequest {
 
 /// Sums over rows, which can be added.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::rvm) struct PartSums {
+pub(crate) struct PartSums {
     /// Sums at each ratio, `[J]`.
     pub at_ratios: Vec<RatioSums>,
     pub totals: Totals,
@@ -46,7 +46,7 @@ pub(in crate::rvm) struct PartSums {
 
 /// Sums at one ratio. If means m were given, `right` is F' inv(Lambda) (t - F m), and the other sums are not computed.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::rvm) struct RatioSums {
+pub(crate) struct RatioSums {
     /// F' inv(Lambda) F, [P, P], lower triangle.
     pub gram: Array2<f64>,
     /// F' inv(Lambda) t, [P, R].
@@ -224,7 +224,7 @@ impl SumsRequest {
 }
 /// Kernel, centres and weights at which the log-likelihood is summed.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct ClassRequest {
+pub(crate) struct ClassRequest {
     /// Kernel whose parameters are all numbers.
     pub kernel: Kernel,
     /// Centres, [M, D].
@@ -237,14 +237,14 @@ pub(in crate::rvm) struct ClassRequest {
 
 /// A class that is separated from the others, and weights to try, [S, P], S >= 1.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct Trial {
+pub(crate) struct Trial {
     pub class: usize,
     pub weights: Array2<f64>,
 }
 
 /// Sums over rows for one class against the others, which can be added.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::rvm) struct ClassSums {
+pub(crate) struct ClassSums {
     /// Log-likelihood at each of the weights, sum c log p, `[S]`.
     pub log_likelihood: Array1<f64>,
     /// Gradient of the log-likelihood at the first weights, Phi'c r, `[P]`.

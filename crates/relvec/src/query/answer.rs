@@ -8,7 +8,7 @@ use super::bytes::{Reader, Writer, checksum, damaged, unpack};
 use super::sums::PartSums;
 use super::survey::Survey;
 use crate::error::{Error, Result};
-use crate::rvm::learn::query::sums::ClassSums;
+use crate::query::sums::ClassSums;
 use crate::statistics::Statistics;
 
 /// First bytes of an answer, with the version of the format.
@@ -31,7 +31,7 @@ pub struct Answer {
 
 /// A partition that has answered: its number, its number of rows, and the checksum of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::rvm) struct PartRecord {
+pub(crate) struct PartRecord {
     part: u64,
     pub rows: u64,
     checksum: u64,
@@ -228,8 +228,8 @@ mod tests {
     use rand_pcg::Pcg64;
 
     use super::*;
-    use crate::rvm::learn::merged_rows::Totals;
-    use crate::rvm::learn::query::sums::RatioSums;
+    use crate::query::merged_rows::Totals;
+    use crate::query::sums::RatioSums;
 
     const QUERY: &[u8] = b"of one query";
     const ENTRIES: usize = 20;

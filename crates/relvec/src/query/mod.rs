@@ -6,10 +6,11 @@
 
 mod answer;
 mod bytes;
+pub(crate) mod merged_rows;
 mod moments;
-pub(in crate::rvm) mod pass;
+pub(crate) mod pass;
 mod sample;
-pub(in crate::rvm) mod sums;
+pub(crate) mod sums;
 mod survey;
 
 use ndarray::{Array2, ArrayView2, Axis};
@@ -18,18 +19,15 @@ use serde::{Deserialize, Serialize};
 pub use self::answer::Answer;
 use self::answer::Content;
 use self::bytes::{Writer, unpack};
-use self::sums::{PartSums, SumsRequest};
+use self::merged_rows::DistinctRows;
+pub use self::pass::RowSource;
+use self::sums::{ClassRequest, PartSums, SumsRequest};
 use self::survey::{Checked, checksum, columns_of};
 pub use self::survey::{SampledRows, Survey};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::Scaling;
 use crate::report::Interrupt;
-use crate::rvm::learn::merged_rows::DistinctRows;
-pub(in crate::rvm) use crate::rvm::learn::query::pass::InPasses;
-pub use crate::rvm::learn::query::pass::RowSource;
-pub(in crate::rvm) use crate::rvm::learn::query::pass::Surveyed;
-use crate::rvm::learn::query::sums::ClassRequest;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 
@@ -70,7 +68,7 @@ enum Request {
 
 /// Units in which a fit uses the rows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(in crate::rvm) struct RowUnits {
+pub(crate) struct RowUnits {
     /// Scaling of the features, if they are standardised.
     pub scaling: Option<Scaling>,
     /// Number K of classes, whose targets are 0 or 1 and have no units; `None` for real targets.

@@ -9,14 +9,12 @@ use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::Scaling;
+use crate::query::answer::{Content, PartRecord};
+use crate::query::merged_rows::DistinctRows;
+use crate::query::sums::{ClassRequest, ClassSums, PartSums, SumsRequest};
+use crate::query::survey::{SampledRows, Survey};
+use crate::query::{Answer, Part, Query, Request, RowUnits};
 use crate::report::Interrupt;
-use crate::rvm::data::noise::NoisePrecision;
-use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::merged_rows::DistinctRows;
-use crate::rvm::learn::query::answer::{Content, PartRecord};
-use crate::rvm::learn::query::sums::{ClassRequest, ClassSums, PartSums, SumsRequest};
-use crate::rvm::learn::query::survey::{SampledRows, Survey};
-use crate::rvm::learn::query::{Answer, Part, Query, Request, RowUnits};
 use crate::statistics::Statistics;
 use crate::targets::{Targets, absent};
 
@@ -57,7 +55,7 @@ impl RowSource for Vec<(ArrayView2<'_, f64>, Targets<'_>)> {
 }
 
 /// Rows that are read in blocks and form one partition.
-pub(in crate::rvm) struct InPasses<'a> {
+pub(crate) struct InPasses<'a> {
     pub blocks: &'a dyn Blocks,
     pub interrupt: Interrupt,
 }
@@ -83,7 +81,7 @@ fn from_row(error: Error, before: usize) -> Error {
 }
 
 /// Passes over the rows of a source, which must not change between passes.
-pub(in crate::rvm) struct Pass<'a> {
+pub(crate) struct Pass<'a> {
     source: &'a dyn RowSource,
     units: RowUnits,
     /// The partitions of the first pass.
@@ -146,26 +144,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-impl RowUnits {
-    /// Returns the units of a training set; `classes` is the number K of classes, `None` for real targets.
-    pub fn of(training: &TrainingSet, classes: Option<usize>) -> RowUnits {
-        let units = if classes.is_some() { &[][..] } else { &training.units };
-        let typical = match training.noise.first() {
-            Some(NoisePrecision::Fixed(beta)) if training.known_noise => Some(training.units[0].scale.powi(2) / beta),
-            _ => None,
-        };
-        RowUnits {
-            scaling: None,
-            classes,
-            scale: units.iter().map(|units| units.scale).collect(),
-            mean: units.iter().map(|units| if training.rvm.bias { units.mean } else { 0.0 }).collect(),
-            typical_noise: typical,
-        }
-    }
-}
-
 /// The result of the first pass.
-pub(in crate::rvm) struct Surveyed {
+pub(crate) struct Surveyed {
     survey: Survey,
     pub parts: Vec<PartRecord>,
     drawn: SampledRows,
@@ -248,7 +228,7 @@ impl Surveyed {
 }
 
 /// Where the rows are.
-pub(in crate::rvm) enum AllRows<'a> {
+pub(crate) enum AllRows<'a> {
     Held(&'a DistinctRows),
     /// Rows of a source that answers queries.
     Asked(&'a Pass<'a>),
