@@ -12,6 +12,7 @@ mod likelihood;
 mod linalg;
 mod memory;
 mod model;
+mod process;
 mod quadratic;
 mod query;
 mod report;

@@ -64,22 +64,11 @@ mod search {
 mod learn {
     pub(crate) mod class_ascent;
     pub(crate) mod dictionary_evidence;
-    pub(crate) mod fitc;
-    pub(crate) mod fitc_kernel;
-    pub(crate) mod kernel;
     pub(crate) mod kernel_choice;
     pub(crate) mod label_fit;
     pub(crate) mod label_kernel;
-    pub(crate) mod label_rows;
-    pub(crate) mod label_sums;
-    pub(crate) mod labels;
     pub(crate) mod learned_centres;
-    pub(crate) mod link;
-    pub(crate) mod parameters;
-    pub(crate) mod period;
-    pub(crate) mod pivoted_cholesky;
     pub(crate) mod process_by_sums;
-    pub(crate) mod process_evidence;
     pub(crate) mod process_prior;
     pub(crate) mod training_rows;
 }

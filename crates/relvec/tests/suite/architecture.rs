@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["model", "sums"],
     &["statistics"],
     &["quadratic", "query"],
+    &["process"],
     &["rvm", "svm", "export"],
     &["lib"],
 ];

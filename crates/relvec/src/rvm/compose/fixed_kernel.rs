@@ -6,12 +6,13 @@ use ndarray::ArrayView2;
 
 use crate::design::Columns;
 use crate::error::Result;
+use crate::kernel::{Form, Gamma};
 use crate::memory::{self, afford};
 use crate::model::Model;
+use crate::process::parameters::Moments;
 use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::compose::{cross_validation, student_t};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::parameters;
 use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
@@ -40,9 +41,24 @@ pub(crate) fn complete(
     (model, report): (Model, Report),
 ) -> Result<(Model, Report)> {
     let report = with_row_weights(rvm, x, targets, &model, report)?;
-    let feature_relevance = parameters::feature_relevance(training, &model);
+    let feature_relevance = feature_relevance(training, &model);
     let model = rvm.with_kept_rows(training, Model { feature_relevance, ..model }, None)?;
     Ok((with_kept_statistics(rvm, training, x, targets, model)?, report))
+}
+
+/// Returns the share of each feature in the variation of the kernel of `model`, `[D]`, (M37). Shares sum to 1. The
+/// result is empty unless each feature has its own gamma.
+pub(crate) fn feature_relevance(training: &TrainingSet, model: &Model) -> Vec<f64> {
+    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.form().gamma()?)))
+    else {
+        return vec![];
+    };
+    let moments = Moments::new(training.rows.view(), &training.sample_weights());
+    let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
+    let moved: Vec<f64> = gammas.iter().zip(&moments.deviation).map(|(gamma, s)| (gamma * s.powi(power)).min(f64::MAX)).collect();
+    let largest = moved.iter().copied().fold(0.0, f64::max);
+    let total: f64 = moved.iter().map(|v| v / largest).sum();
+    moved.iter().map(|v| if largest > 0.0 { v / largest / total } else { 0.0 }).collect()
 }
 
 /// Adds the row weights of `x`, `[N, D]`, under Student-t noise to the report.

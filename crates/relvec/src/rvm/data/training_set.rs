@@ -13,6 +13,7 @@ use crate::canonical::{Copies, all_variance};
 use crate::design::Design;
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
+use crate::process::Learned;
 use crate::report::{Adjustments, Interrupt};
 use crate::rvm::data::noise::{NoisePrecision, Units};
 use crate::rvm::data::row_factors::{RowFactors, over};
@@ -184,34 +185,4 @@ impl<'a> TrainingSet<'a> {
         // The weights may contain row factors, and `count` must not.
         Sums { count: self.count, ..sums.finish() }
     }
-}
-
-/// Hyperparameters of a Gaussian process beside its kernel, in units of the targets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Hyper {
-    pub log_amplitude: f64,
-    pub log_noise: f64,
-}
-
-/// Kernel and hyperparameters that a dense Gaussian process has learned.
-#[derive(Debug, Clone)]
-pub(crate) struct Learned {
-    /// Kernel with numbers for all parameters, in original units of the features.
-    pub kernel: Kernel,
-    /// Copy of `kernel` that is no wider than a sparse search can use.
-    pub for_search: Kernel,
-    /// Amplitude and noise, in internal units of the targets.
-    pub hyper: Hyper,
-    /// Log evidence of the rows that were used, in internal units.
-    pub log_evidence: f64,
-    /// Log evidence plus the log priors of the hyperparameters, in internal units.
-    pub log_posterior: f64,
-    /// Log posterior less the log evidence of a constant with noise, in nats.
-    pub gain: f64,
-    /// True if the targets depend on the features.
-    pub has_structure: bool,
-    /// True if the kernel has one width per feature. Otherwise it has one width, in units of the features' spread.
-    pub per_feature: bool,
-    /// Number of evaluations of the evidence.
-    pub evaluations: usize,
 }

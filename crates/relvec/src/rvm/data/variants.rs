@@ -7,9 +7,10 @@ use ndarray::{ArcArray2, Array2, Axis};
 use crate::canonical::Fold;
 use crate::design::Columns;
 use crate::kernel::Kernel;
+use crate::process::Learned;
 use crate::report::Adjustments;
 use crate::rvm::data::row_factors::{RowFactors, over, times};
-use crate::rvm::data::training_set::{Learned, Source, TrainingSet};
+use crate::rvm::data::training_set::{Source, TrainingSet};
 use crate::rvm::settings::rvm::Rvm;
 
 /// Smallest noise variance of a search, as a share of the noise variance of the dense process. Of 0.25, 0.5 and 1 it

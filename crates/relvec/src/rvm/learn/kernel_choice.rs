@@ -5,20 +5,20 @@ use std::time::Instant;
 
 use ndarray::{Array2, Axis};
 
-use super::kernel::KernelLearner;
-use super::label_rows::Labels;
 use crate::canonical::random_subset;
 use crate::error::Result;
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
+use crate::process::kernel::KernelLearner;
+use crate::process::parameters::{Frame, Moments};
+use crate::process::{Hyper, Learned};
 use crate::query::merged_rows::DistinctRows;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::data::noise::NoisePrecision;
-use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
+use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::label_kernel;
-use crate::rvm::learn::parameters::{Frame, Moments};
-use crate::rvm::learn::training_rows::{MOST_ROWS, users_rows};
+use crate::rvm::learn::training_rows::{MOST_ROWS, labels_of, users_rows};
 use crate::rvm::settings::rvm::Rvm;
 
 /// Largest number of rows of a dense process, whose time grows with the cube of the rows.
@@ -77,7 +77,7 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
 pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(Learned, KernelSearch)> {
     let begin = Instant::now();
     let drawn = random_subset(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
-    let labels = rvm.likelihood.is_for_classes().then(|| Labels::of(training, &drawn));
+    let labels = rvm.likelihood.is_for_classes().then(|| labels_of(training, &drawn));
     let surrogate = Surrogate::of(training);
     let rows = surrogate.rows(training, &drawn);
     let moments = Moments::new(training.rows.view(), &training.sample_weights());

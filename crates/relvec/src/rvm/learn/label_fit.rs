@@ -13,18 +13,19 @@ use crate::likelihood::Likelihood;
 use crate::linalg;
 use crate::linalg::Cholesky;
 use crate::model::{Expansion, FittedBasis, LabelRegression, Model};
+use crate::process::fitc::Fitc;
+use crate::process::kernel::STRUCTURE;
+use crate::process::label_rows::Labels;
+use crate::process::label_sums::RatioFit;
+use crate::process::labels::{DenseRegression, Score};
+use crate::process::pivoted_cholesky::{Pivots, Points};
+use crate::process::{Learned, label_sums, link};
 use crate::query::pass::AllRows;
 use crate::query::sums::RatioSums;
 use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status};
-use crate::rvm::data::training_set::{Learned, TrainingSet};
-use crate::rvm::learn::fitc::Fitc;
-use crate::rvm::learn::kernel::STRUCTURE;
-use crate::rvm::learn::label_rows::Labels;
-use crate::rvm::learn::label_sums::RatioFit;
-use crate::rvm::learn::labels::{DenseRegression, Score};
-use crate::rvm::learn::pivoted_cholesky::{Pivots, Points};
-use crate::rvm::learn::training_rows::MOST_ROWS;
-use crate::rvm::learn::{kernel_choice, label_sums, link, process_by_sums};
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::training_rows::{MOST_ROWS, labels_of, points_of};
+use crate::rvm::learn::{kernel_choice, process_by_sums};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::rvm::Rvm;
 
@@ -221,7 +222,7 @@ impl Rvm {
                 let rows = kernel_choice::affordable(training, most)?;
                 let sample = (rows < all).then(|| training.with_rows(self, &random_subset(all, rows, self.seed)));
                 let part = sample.as_ref().unwrap_or(training);
-                let labels = Labels::of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
+                let labels = labels_of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
                 let found = if learned.has_structure { self.regress(part, &labels, &learned)? } else { None };
                 (found.unwrap_or_else(|| Found::nothing(training)), rows, part.adjustments.clone())
             }
@@ -272,7 +273,7 @@ impl Rvm {
         if score.value + learned.log_posterior - learned.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
         }
-        let points = Points::of(training, &labels.rows);
+        let points = points_of(training, &labels.rows);
         let scores = dense_at(&points, labels, &score.dense, &learned.kernel, log_ratio);
         let n = labels.rows.len();
         let weights = |pivots: &Pivots| {
@@ -310,7 +311,7 @@ impl Rvm {
         if training.interrupt.is_late() || training.taken + bytes > training.memory_limit {
             return Ok(None);
         }
-        let all = Labels::of(training, &(0..n).collect::<Vec<_>>());
+        let all = labels_of(training, &(0..n).collect::<Vec<_>>());
         self.regress_rows(training, &AllRows::Held(&all.rows), learned)
     }
 
@@ -321,7 +322,7 @@ impl Rvm {
             return Ok(None);
         }
         let (n, kernel) = (training.rows.nrows(), &learned.kernel);
-        let labels = Labels::of(training, &random_subset(n, MOST_ROWS, self.seed.wrapping_add(2)));
+        let labels = labels_of(training, &random_subset(n, MOST_ROWS, self.seed.wrapping_add(2)));
         let drawn = self.drawn(training, labels.rows.len(), 1);
         let points =
             Points { x: concatenate![Axis(0), labels.rows.x, process_by_sums::at(training, &drawn)], first: labels.rows.len() };

@@ -12,9 +12,6 @@ use std::time::Instant;
 
 use ndarray::{Array2, Axis, concatenate, s};
 
-use super::fitc::{Fitc, Weights};
-use super::parameters::NOISE;
-use super::pivoted_cholesky::{Pivots, Points};
 use super::process_prior::{Found, Maximum, maximise_posterior};
 use crate::canonical::random_subset;
 use crate::design::Columns;
@@ -22,6 +19,9 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::model::{Expansion, FittedBasis, Model};
+use crate::process::fitc::{Fitc, Weights};
+use crate::process::parameters::NOISE;
+use crate::process::pivoted_cholesky::{Pivots, Points};
 use crate::query::merged_rows::Totals;
 use crate::query::pass::AllRows;
 use crate::query::sums::{RatioSums, SumsRequest};

@@ -3,25 +3,24 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, Axis, concatenate, s};
+use ndarray::{Array2, Axis, s};
 
-use super::fitc::{Fitc, Weights};
-use super::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
-use super::kernel_choice;
-use super::parameters::{AMPLITUDE, NOISE};
-use super::pivoted_cholesky::{Pivots, Points};
-use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::lbfgs::{self, Limits};
 use crate::likelihood::NoiseModel;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
-use crate::query::merged_rows::DistinctRows;
+use crate::process::fitc::{Fitc, Weights};
+use crate::process::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
+use crate::process::parameters::{AMPLITUDE, NOISE};
+use crate::process::pivoted_cholesky::{Pivots, Points};
+use crate::process::{Hyper, Learned};
 use crate::report::{Adjustments, ProcessFit, Report};
 use crate::rvm::data::noise::NoisePrecision;
-use crate::rvm::data::training_set::{Hyper, Learned, TrainingSet};
-use crate::rvm::learn::training_rows::{MOST_ROWS, distinct_rows, users_rows};
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::kernel_choice;
+use crate::rvm::learn::training_rows::{MOST_ROWS, distinct_rows, points_of, users_rows};
 use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 
 /// The prior of a fit before its centres are chosen.
@@ -108,7 +107,7 @@ impl Rvm {
         let all: Vec<usize> = (0..training.rows.nrows()).collect();
         let rows = distinct_rows(training, &all);
         let prior = self.process_of(training)?;
-        let points = Points::of(training, &rows);
+        let points = points_of(training, &rows);
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
         let even = rows.without_copies(&users_rows(training, &all));
@@ -184,19 +183,6 @@ impl Rvm {
         // Solves 4 n m + squares m^2 = numbers for m.
         let room = ((16.0 * n * n + 4.0 * squares * numbers).sqrt() - 4.0 * n) / (2.0 * squares);
         self.dictionary.size(points).min(room as usize).max(1)
-    }
-}
-
-impl Points {
-    pub fn of(training: &TrainingSet, rows: &DistinctRows) -> Points {
-        let all: Vec<usize> = (0..training.origin.len()).collect();
-        match (training.rows_of(&all), training.columns(&all).1) {
-            (None, Columns::Kernel { centres, .. }) => Points { x: concatenate![Axis(0), rows.x, centres], first: rows.len() },
-            _ => {
-                assert_eq!(all.len(), rows.len(), "each different input is a candidate");
-                Points { x: rows.x.clone(), first: 0 }
-            }
-        }
     }
 }
 

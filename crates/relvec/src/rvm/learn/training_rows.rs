@@ -1,7 +1,10 @@
 //! Rows of a training set as the queries and processes of lower layers take them.
 
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, concatenate};
 
+use crate::design::Columns;
+use crate::process::label_rows::Labels;
+use crate::process::pivoted_cholesky::Points;
 use crate::query::RowUnits;
 use crate::query::merged_rows::DistinctRows;
 use crate::rvm::data::noise::NoisePrecision;
@@ -44,5 +47,25 @@ pub(in crate::rvm) fn row_units(training: &TrainingSet, classes: Option<usize>) 
         scale: units.iter().map(|units| units.scale).collect(),
         mean: units.iter().map(|units| if training.rvm.bias { units.mean } else { 0.0 }).collect(),
         typical_noise: typical,
+    }
+}
+
+/// Returns the labels of the rows `rows` (ascending) of a training set.
+pub(in crate::rvm) fn labels_of(training: &TrainingSet, rows: &[usize]) -> Labels {
+    let x = training.rows.select(Axis(0), rows);
+    let class: Vec<usize> = rows.iter().map(|n| training.targets[*n] as usize).collect();
+    let weights: Vec<f64> = rows.iter().map(|n| training.weights[*n]).collect();
+    Labels::new(x.view(), &class, training.outputs + 1, &weights)
+}
+
+/// Returns the points of a factorisation for a training set, of which `rows` are all rows.
+pub(in crate::rvm) fn points_of(training: &TrainingSet, rows: &DistinctRows) -> Points {
+    let all: Vec<usize> = (0..training.origin.len()).collect();
+    match (training.rows_of(&all), training.columns(&all).1) {
+        (None, Columns::Kernel { centres, .. }) => Points { x: concatenate![Axis(0), rows.x, centres], first: rows.len() },
+        _ => {
+            assert_eq!(all.len(), rows.len(), "each different input is a candidate");
+            Points { x: rows.x.clone(), first: 0 }
+        }
     }
 }

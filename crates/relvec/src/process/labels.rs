@@ -27,11 +27,11 @@
 
 use ndarray::{Array2, Axis};
 
-use super::label_rows::{Labels, Observation};
-use super::link;
-use super::process_evidence::{kernel_gradient, upper_of};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
+use crate::process::evidence::{kernel_gradient, upper_of};
+use crate::process::label_rows::{Labels, Observation};
+use crate::process::link;
 
 /// Lower limit of 1 - u h, at which the variance of a left-out observation is 1e12 times its noise variance. The
 /// difference has no correct digits below. A larger limit would change the left-out means of groups that determine
@@ -39,7 +39,7 @@ use crate::linalg::{self, Cholesky};
 const LEAST_LEFT: f64 = 1e-12;
 
 /// Regression on the labels of all groups.
-pub(super) struct DenseRegression {
+pub(crate) struct DenseRegression {
     /// P, [n, n].
     p: Array2<f64>,
     /// alpha, [n, C].
@@ -51,7 +51,7 @@ pub(super) struct DenseRegression {
 }
 
 /// Score of a kernel and rho: log probability of the classes of left-out observations.
-pub(super) struct Score {
+pub(crate) struct Score {
     /// v at the best theta.
     pub value: f64,
     pub theta: f64,
@@ -63,7 +63,7 @@ pub(super) struct Score {
 }
 
 /// Derivatives of [`Score::value`].
-pub(super) struct ScoreGradient {
+pub(crate) struct ScoreGradient {
     /// Derivative in log rho.
     pub by_ratio: f64,
     /// Derivatives in the logs of the kernel's parameters.
@@ -116,7 +116,7 @@ impl Labels {
     }
 
     /// Returns the score of rho and a kernel whose parameters are all numbers; `None` if it is not finite.
-    pub(super) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Option<Score> {
+    pub(crate) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Option<Score> {
         let dense = self.dense(kernel, log_ratio)?;
         let means = self.left_out(&dense.fit, &dense.h);
         if !means.iter().all(|v| v.is_finite()) {
@@ -173,7 +173,7 @@ impl Labels {
 mod tests {
     use super::*;
     use crate::kernel::Gamma;
-    use crate::rvm::learn::process_evidence::kernel_matrix;
+    use crate::process::evidence::kernel_matrix;
 
     fn wave(i: usize, k: usize) -> f64 {
         (0.618_033_988_75 * (i * (k + 1) + 7 * k) as f64).fract()

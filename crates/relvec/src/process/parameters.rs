@@ -10,15 +10,13 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use crate::design::name_largest;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel, Sum};
-use crate::model::Model;
 use crate::query::merged_rows::DistinctRows;
-use crate::rvm::data::training_set::TrainingSet;
 
 /// Largest effect of a deviation of a constant feature, relative to its magnitude.
 const CONSTANT_EFFECT: f64 = 1e-14;
 
 /// Weighted moments of each feature over all rows: mean, standard deviation and root mean square, `[D]`.
-pub(in crate::rvm) struct Moments {
+pub(crate) struct Moments {
     pub mean: Vec<f64>,
     /// Standard deviation; 0 for a feature that is the same on every row.
     pub deviation: Vec<f64>,
@@ -26,7 +24,7 @@ pub(in crate::rvm) struct Moments {
 }
 
 /// Units in which a kernel sees the features.
-pub(in crate::rvm) struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     pub moments: &'a Moments,
     /// Features with an effect, ascending.
     pub live: Vec<usize>,
@@ -56,21 +54,6 @@ impl Moments {
         }
         Moments { mean, deviation, size }
     }
-}
-
-/// Returns the share of each feature in the variation of the kernel of `model`, `[D]`, (M37). Shares sum to 1. The
-/// result is empty unless each feature has its own gamma.
-pub(in crate::rvm) fn feature_relevance(training: &TrainingSet, model: &Model) -> Vec<f64> {
-    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.form().gamma()?)))
-    else {
-        return vec![];
-    };
-    let moments = Moments::new(training.rows.view(), &training.sample_weights());
-    let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
-    let moved: Vec<f64> = gammas.iter().zip(&moments.deviation).map(|(gamma, s)| (gamma * s.powi(power)).min(f64::MAX)).collect();
-    let largest = moved.iter().copied().fold(0.0, f64::max);
-    let total: f64 = moved.iter().map(|v| v / largest).sum();
-    moved.iter().map(|v| if largest > 0.0 { v / largest / total } else { 0.0 }).collect()
 }
 
 impl<'a> Frame<'a> {
@@ -143,11 +126,11 @@ impl<'a> Frame<'a> {
 }
 
 /// Bounds of the log amplitude.
-pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
+pub(crate) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
 /// Bounds of log gamma, for features of unit variance.
 pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
 /// Bounds of the log noise variance, for targets of unit variance.
-pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
+pub(crate) const NOISE: (f64, f64) = (-14.0, 2.0);
 /// Largest change of the log of any other parameter from its initial value.
 pub(super) const OTHERS: f64 = 4.0;
 /// Prior standard deviation of the logs of parameters other than gamma, about their initial values.

@@ -18,8 +18,8 @@ use rayon::prelude::*;
 
 use crate::kernel::{Fill, GradientSums, Kernel, SymmetricSums};
 use crate::linalg::Cholesky;
+use crate::process::Hyper;
 use crate::query::merged_rows::DistinctRows;
-use crate::rvm::data::training_set::Hyper;
 
 /// Number of rows and columns of a tile of the kernel matrix. One thread computes a row of tiles, so that 1,000 rows
 /// keep 8 threads busy. Preparing the rows of a tile takes a tenth of the time for its pairs.
@@ -27,7 +27,7 @@ const TILE: usize = 128;
 
 /// The log evidence, and its derivatives by [`Hyper`] and by the logs of the kernel's parameters.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct Evidence {
+pub(crate) struct Evidence {
     pub value: f64,
     pub by_amplitude: f64,
     pub by_noise: f64,
@@ -63,20 +63,14 @@ fn solve(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> O
 }
 
 /// Returns the log evidence without its gradient. Arguments and result are as in [`evidence`].
-pub(in crate::rvm) fn log_evidence(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> Option<f64> {
+pub(crate) fn log_evidence(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> Option<f64> {
     solve(rows, kernel, hyper, constant).map(|solved| solved.value)
 }
 
 /// Returns the log evidence and its gradient for a kernel whose parameters are all numbers. `constant` is the prior
 /// variance v. The gradient in the kernel's parameters is computed only if `with_kernel`, and is empty otherwise.
 /// Returns `None` if C has no Cholesky factor in 64-bit numbers.
-pub(in crate::rvm) fn evidence(
-    rows: &DistinctRows,
-    kernel: &Kernel,
-    hyper: Hyper,
-    constant: f64,
-    with_kernel: bool,
-) -> Option<Evidence> {
+pub(crate) fn evidence(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64, with_kernel: bool) -> Option<Evidence> {
     let Solved { value, factor, alpha, ones } = solve(rows, kernel, hyper, constant)?;
     let (n, outputs) = rows.t.dim();
     let (amplitude, noise, r) = (hyper.log_amplitude.exp(), hyper.log_noise.exp(), outputs as f64);
@@ -170,7 +164,7 @@ pub(super) fn cross_gradient(
 
 /// Returns the log evidence of a constant with noise, at the best noise variance. If there is a constant, the targets
 /// of `rows` must have mean 0.
-pub(in crate::rvm) fn constant_evidence(rows: &DistinctRows) -> f64 {
+pub(crate) fn constant_evidence(rows: &DistinctRows) -> f64 {
     let sums = rows.t.columns().into_iter().zip(&rows.scatter).enumerate();
     sums.map(|(k, (t, scatter))| {
         let sum: f64 = t.iter().zip(&rows.weights).map(|(t, c)| c * t * t).sum();

@@ -1,7 +1,7 @@
 //! FITC's log evidence and its exact gradient in the kernel's parameters. It learns the widths from more rows than a
 //! dense process can use, at the cost of few centres.
 //!
-//! The model is f ~ N(0, a (Q + D) + v 1 1') and t ~ N(f, s2 diag(1 / c)) as in [`super::process_evidence`]. For M
+//! The model is f ~ N(0, a (Q + D) + v 1 1') and t ~ N(f, s2 diag(1 / c)) as in [`crate::process::evidence`]. For M
 //! centres, L L' = K_mm, V = inv(L) K_mn, Q = V'V and D = diag(k(x_n, x_n) - Q_nn) (Snelson & Ghahramani 2006). With
 //! Lambda = a D + s2 diag(1 / c), C = a Q + v 1 1' + Lambda, alpha_k = inv(C) t_k, G = 1/2 (sum_k alpha_k alpha_k' - R
 //! inv(C)), H = G - diag(G) and P = inv(K_mm) K_mn,
@@ -16,12 +16,12 @@ use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
 
-use super::process_evidence::{Evidence, cross_gradient, kernel_block};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGradient as _};
 use crate::linalg::{self, Cholesky};
+use crate::process::Hyper;
+use crate::process::evidence::{Evidence, cross_gradient, kernel_block};
 use crate::query::merged_rows::DistinctRows;
-use crate::rvm::data::training_set::Hyper;
 
 /// Added to the diagonal of `K_mm`, relative to it, because the matrix of a wide kernel has no Cholesky factor
 /// otherwise. Rounding errors need M times 1e-16. What this adds to D is at most the smallest noise variance, e^-14, at
@@ -117,7 +117,7 @@ fn squares(a: &Array2<f64>) -> Array1<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rvm::learn::process_evidence;
+    use crate::process::evidence;
 
     const COUNT: usize = 30;
 
@@ -180,7 +180,7 @@ mod tests {
         let (rows, hyper) = (rows(), Hyper { log_amplitude: 0.5, log_noise: -2.0 });
         let kernel = &kernels()[0];
         let found = evidence(&rows, rows.x.view(), kernel, hyper, 1.0).unwrap().unwrap();
-        let expected = process_evidence::evidence(&rows, kernel, hyper, 1.0, true).unwrap();
+        let expected = evidence::evidence(&rows, kernel, hyper, 1.0, true).unwrap();
         assert!((found.value - expected.value).abs() < 1e-3, "{} instead of {}", found.value, expected.value);
         for (found, expected) in found.by_parameters.iter().zip(&expected.by_parameters) {
             assert!((found - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{found} instead of {expected}");

@@ -2,14 +2,14 @@
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
-use super::kernel::log_normal;
-use super::label_rows::Labels;
-use super::link;
-use super::parameters::mean_diagonal;
-use super::pivoted_cholesky::{Pivots, Points};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
+use crate::process::kernel::log_normal;
+use crate::process::label_rows::Labels;
+use crate::process::link;
+use crate::process::parameters::mean_diagonal;
+use crate::process::pivoted_cholesky::{Pivots, Points};
 use crate::query::merged_rows::Totals;
 use crate::query::pass::AllRows;
 use crate::query::sums::{RatioSums, SumsRequest};
@@ -41,7 +41,7 @@ struct CentreSums<'a> {
 }
 
 /// The regression at one rho.
-pub(super) struct RatioFit {
+pub(crate) struct RatioFit {
     pub log_ratio: f64,
     /// Log probability v plus the log prior of rho.
     pub log_posterior: f64,
@@ -123,7 +123,7 @@ impl<'a> CentreSums<'a> {
 /// Centres are added until the mean residual variance of the prior, at a given rho, is below its limit. This begins at
 /// `log_ratio` and is repeated at the best rho while that is higher. Returns `None` if there is no time or no finite
 /// value.
-pub(super) fn regression<'a>(
+pub(crate) fn regression<'a>(
     labels: &'a Labels,
     rows: &AllRows,
     points: &'a Points,
@@ -153,7 +153,7 @@ pub(super) fn regression<'a>(
 
 /// Returns the sums F'diag(c) F and F'diag(c) T over rows at the centres of `pivots`; `None` if there is no time for
 /// all rows.
-pub(super) fn sums_at(
+pub(crate) fn sums_at(
     pivots: &Pivots,
     rows: &AllRows,
     points: &Points,

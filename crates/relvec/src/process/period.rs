@@ -5,15 +5,15 @@ use std::f64::consts::TAU;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
-use super::kernel::{CONSTANT, KernelLearner, LEAST_GAIN};
-use super::parameters::{Frame, Moments};
-use super::process_evidence::{constant_evidence, upper_of};
 use crate::canonical::random_subset;
 use crate::error::Result;
 use crate::kernel::{Factor, Kernel, Rbf, Sum, Term};
 use crate::linalg::{Cholesky, solve_lower};
+use crate::process::Learned;
+use crate::process::evidence::{constant_evidence, upper_of};
+use crate::process::kernel::{CONSTANT, KernelLearner, LEAST_GAIN};
+use crate::process::parameters::{Frame, Moments};
 use crate::query::merged_rows::DistinctRows;
-use crate::rvm::data::training_set::Learned;
 
 /// Number of rows from which periods are found.
 const ROWS: usize = 500;

@@ -2,11 +2,11 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::label_rows::Labels;
 use crate::error::Result;
 use crate::lbfgs::{self, Limits};
 use crate::likelihood::normalise;
 use crate::linalg;
+use crate::process::label_rows::Labels;
 use crate::report::Interrupt;
 
 /// Initial temperature. The objective is concave, so that the start affects only the number of steps.
@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 1e-8;
 const STEP: f64 = 10.0;
 
 /// Returns Y'log softmax of the logits, [S, C], for each observation, `[S]`. The logits are replaced by probabilities.
-pub(super) fn log_probabilities(labels: &Labels, logits: &mut Array2<f64>) -> Vec<f64> {
+pub(crate) fn log_probabilities(labels: &Labels, logits: &mut Array2<f64>) -> Vec<f64> {
     let mut values = Vec::with_capacity(labels.observations.len());
     for (observation, mut row) in labels.observations.iter().zip(logits.outer_iter_mut()) {
         normalise(row.as_slice_mut().expect("rows are contiguous"));
@@ -75,7 +75,7 @@ pub(super) fn temperature(labels: &Labels, a: ArrayView2<f64>) -> (f64, f64, Arr
 }
 
 /// Returns the W, [C, C], that maximises v - |W - theta I|^2 / (2 sd^2), and softmax(A W'), [S, C].
-pub(super) fn matrix(
+pub(crate) fn matrix(
     labels: &Labels,
     a: ArrayView2<f64>,
     theta: f64,
@@ -108,7 +108,7 @@ pub(super) fn matrix(
 /// Returns the weighted mean Kullback-Leibler divergence of softmax(z - `left`) from softmax(z) = Q, in nats, divided
 /// by the C - 1 functions that distinguish C classes. Q, [S, C], belongs to the observations; `left`, [n, C], to the
 /// groups.
-pub(super) fn divergence(labels: &Labels, probabilities: ArrayView2<f64>, left: ArrayView2<f64>) -> f64 {
+pub(crate) fn divergence(labels: &Labels, probabilities: ArrayView2<f64>, left: ArrayView2<f64>) -> f64 {
     let mut sum = 0.0;
     for (observation, q) in labels.observations.iter().zip(probabilities.axis_iter(Axis(0))) {
         let left = left.row(observation.group);

@@ -6,29 +6,27 @@
 
 use ndarray::{Array2, Axis};
 
-use super::parameters::{AMPLITUDE, NOISE, Parameters, mean_diagonal};
-use super::process_evidence::{self, Evidence};
 use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::lbfgs::{self, Limits, Steps};
+use crate::process::evidence::Evidence;
+use crate::process::parameters::{AMPLITUDE, Frame, NOISE, Parameters, mean_diagonal};
+use crate::process::{Hyper, Learned, evidence, fitc_kernel};
 use crate::query::merged_rows::DistinctRows;
 use crate::report::Interrupt;
-use crate::rvm::data::training_set::{Hyper, Learned};
-use crate::rvm::learn::fitc_kernel;
-use crate::rvm::learn::parameters::Frame;
 
 /// Largest number of evidence evaluations, with one width and with one for each feature. 80 give no better held-out
 /// density than 40.
-pub(super) const EVALUATIONS: usize = 30;
+pub(crate) const EVALUATIONS: usize = 30;
 const EVALUATIONS_PER_FEATURE: usize = 40;
 /// The maximisation ends when two evaluations gain less than this many nats per row and output. 1e-5 gives no better
 /// held-out density.
-pub(super) const TOLERANCE: f64 = 1e-4;
+pub(crate) const TOLERANCE: f64 = 1e-4;
 /// Lower limit of that gain, in nats. Smaller gains do not distinguish kernels.
 const LEAST_TOLERANCE: f64 = 0.05;
 /// Largest change of a logarithm in one step.
-pub(super) const STEP: f64 = 2.0;
+pub(crate) const STEP: f64 = 2.0;
 /// Initial noise variance, for targets of unit variance. The initial amplitude is 1.
 const FIRST_NOISE: f64 = 0.1;
 /// Trial values of gamma. From the maximum that the gradient has reached, each feature in turn is tried at these
@@ -89,7 +87,7 @@ const WIDE_FROM: f64 = 60.0;
 const OPTIMISM: f64 = 1.0;
 const NARROW_OPTIMISM: f64 = 0.3;
 /// Smallest gain, in nats, of a process over a constant with noise.
-pub(super) const STRUCTURE: f64 = 0.5;
+pub(crate) const STRUCTURE: f64 = 0.5;
 /// A kernel for a sparse search is made narrow enough that the mean of sum_d gamma_d (x_d - x'_d)^2 over pairs of rows
 /// is at least this. Columns of wider kernels are almost constant, and the search would reject all of them.
 const LEAST_DISTANCE: f64 = 0.02;
@@ -98,7 +96,7 @@ const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Means and standard deviations of the priors of the logarithms.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Priors {
+pub(crate) struct Priors {
     length_sd: f64,
     pub noise: (f64, f64),
     pub amplitude: Option<(f64, f64)>,
@@ -118,13 +116,13 @@ impl Priors {
 }
 
 /// Returns the log density of a normal variable, up to a constant, and its derivative.
-pub(super) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
+pub(crate) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
     let z = (x - mean) / sd;
     (-0.5 * z * z, -z / sd)
 }
 
 /// Learns kernels from the rows of a dense process.
-pub(in crate::rvm) struct KernelLearner<'a> {
+pub(crate) struct KernelLearner<'a> {
     /// Inputs in original units, and targets of mean 0 and unit variance.
     pub rows: &'a DistinctRows,
     /// More rows and the indices of their centres, with which learning continues, (M69).
@@ -163,7 +161,7 @@ impl KernelLearner<'_> {
     /// result.
     pub fn learn(&self, kernel: &Kernel, frame: &Frame) -> Result<Learned> {
         let rows = self.rows.with_inputs(frame.to_internal(self.rows.x.view()));
-        let constant = process_evidence::constant_evidence(&rows);
+        let constant = evidence::constant_evidence(&rows);
         let rule = kernel.learned_rule();
         let features = if rule.is_some() { frame.live.len() } else { 0 };
         let priors = Priors::new(rows.count, features);
@@ -214,8 +212,7 @@ impl KernelLearner<'_> {
         let mut steps = Steps::default();
         let first = LogPosterior { rows: &few, ..objective.clone() }.ascend(&objective.start, &mut steps)?;
         // All rows may show structure that the share does not.
-        let Some(first) = first.filter(|first| first.log_posterior >= process_evidence::constant_evidence(&few) + STRUCTURE)
-        else {
+        let Some(first) = first.filter(|first| first.log_posterior >= evidence::constant_evidence(&few) + STRUCTURE) else {
             return from_start();
         };
         let (ratio, value) = (rows.len() as f64 / share as f64, objective.value(&first.x));
@@ -260,7 +257,7 @@ impl KernelLearner<'_> {
         let small = LogPosterior { rows: &few, ..objective.clone() };
         // From all features at once the gradient may lead to pure noise. A single feature may lead away from it.
         if objective.per_feature
-            && best.log_posterior < process_evidence::constant_evidence(rows) + STRUCTURE
+            && best.log_posterior < evidence::constant_evidence(rows) + STRUCTURE
             && let Some(start) = small.best_trial(&objective.without_features())?
             && let Some(found) = objective.ascend(&start, &mut Steps::default())?
         {
@@ -393,7 +390,7 @@ impl<'a> LogPosterior<'a> {
     fn evidence(&self, kernel: &Kernel, hyper: Hyper) -> Result<Option<Evidence>> {
         match &self.centres {
             Some(centres) => fitc_kernel::evidence(self.rows, centres.view(), kernel, hyper, self.constant()),
-            None => Ok(process_evidence::evidence(self.rows, kernel, hyper, self.constant(), self.parameters > 0)),
+            None => Ok(evidence::evidence(self.rows, kernel, hyper, self.constant(), self.parameters > 0)),
         }
     }
 
@@ -439,7 +436,7 @@ impl<'a> LogPosterior<'a> {
     /// Returns the log posterior; minus infinity if the covariance has no Cholesky factor.
     fn value(&self, x: &[f64]) -> f64 {
         let (kernel, hyper) = self.at(x);
-        let value = process_evidence::log_evidence(self.rows, &kernel, hyper, self.constant());
+        let value = evidence::log_evidence(self.rows, &kernel, hyper, self.constant());
         value.map_or(f64::NEG_INFINITY, |value| value + self.log_prior(x))
     }
 

@@ -1,13 +1,12 @@
 //! Class labels of rows with different inputs, as targets of a regression, (M80).
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2};
 
 use crate::query::merged_rows::DistinctRows;
-use crate::rvm::data::training_set::TrainingSet;
 
 /// An observation: the weight of one class in one group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Observation {
+pub(crate) struct Observation {
     pub group: usize,
     pub class: usize,
     /// Weight n_gk, > 0.
@@ -16,10 +15,10 @@ pub(super) struct Observation {
 
 /// Labels of groups of rows with equal inputs.
 #[derive(Debug, Clone)]
-pub(in crate::rvm) struct Labels {
+pub(crate) struct Labels {
     /// The groups. Their targets are T, [n, C], and their weights are c.
     pub rows: DistinctRows,
-    pub(super) observations: Vec<Observation>,
+    pub(crate) observations: Vec<Observation>,
     /// e.
     unknown: f64,
     /// Log probability of the observations under the class frequencies.
@@ -42,14 +41,6 @@ impl Labels {
             observations.iter().map(|observation| observation.weight * (frequencies[observation.class] / rows.count).ln()).sum();
         let unknown = 1.0 / (rows.count + 1.0);
         Labels { rows, observations, unknown, null }
-    }
-
-    /// Returns the labels of the rows `some` (ascending) of a training set.
-    pub fn of(training: &TrainingSet, some: &[usize]) -> Labels {
-        let x = training.rows.select(Axis(0), some);
-        let class: Vec<usize> = some.iter().map(|n| training.targets[*n] as usize).collect();
-        let weights: Vec<f64> = some.iter().map(|n| training.weights[*n]).collect();
-        Labels::new(x.view(), &class, training.outputs + 1, &weights)
     }
 
     /// Returns a copy of the labels with other inputs, [n, D'].

@@ -20,7 +20,7 @@ const SPANNED: f64 = 1e-12;
 
 /// Points of a factorisation: the different inputs, followed by given landmarks.
 #[derive(Clone)]
-pub(super) struct Points {
+pub(crate) struct Points {
     /// Points, [n, D].
     pub x: Array2<f64>,
     /// Index of the first point that can become a centre.
@@ -28,7 +28,7 @@ pub(super) struct Points {
 }
 
 /// A pivoted Cholesky factorisation, which grows by one centre at a time.
-pub(in crate::rvm) struct Pivots<'a> {
+pub(crate) struct Pivots<'a> {
     /// Points, [n, D].
     points: ArrayView2<'a, f64>,
     at_points: Fill<'a>,

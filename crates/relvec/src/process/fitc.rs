@@ -25,7 +25,7 @@ use crate::linalg::{self, Cholesky};
 use crate::query::merged_rows::DistinctRows;
 
 /// The rows, and the features of the centres at these rows.
-pub(in crate::rvm) struct Fitc<'a> {
+pub(crate) struct Fitc<'a> {
     pub rows: &'a DistinctRows,
     /// Features phi, [M, n].
     pub features: ArrayView2<'a, f64>,
@@ -36,7 +36,7 @@ pub(in crate::rvm) struct Fitc<'a> {
 }
 
 /// The log evidence, summed over the outputs, and its derivatives.
-pub(in crate::rvm) struct Evidence {
+pub(crate) struct Evidence {
     pub value: f64,
     /// Derivative in log rho.
     pub by_ratio: f64,
@@ -45,7 +45,7 @@ pub(in crate::rvm) struct Evidence {
 }
 
 /// The posterior of the constant (if there is one) and the whitened weights.
-pub(in crate::rvm) struct Weights {
+pub(crate) struct Weights {
     /// Factor L of A = L L', [P, P]. The covariance is s2 inv(A).
     pub factor: Array2<f64>,
     /// Mean m, [P, R].
@@ -169,8 +169,8 @@ impl Fitc<'_> {
 mod tests {
     use super::*;
     use crate::kernel::{Kernel, Linear, Poly, Rbf};
+    use crate::process::pivoted_cholesky::Pivots;
     use crate::report::Interrupt;
-    use crate::rvm::learn::pivoted_cholesky::Pivots;
 
     const COUNT: usize = 30;
 
