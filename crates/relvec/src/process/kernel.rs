@@ -18,15 +18,15 @@ use crate::report::Interrupt;
 
 /// Largest number of evidence evaluations, with one width and with one for each feature. 80 give no better held-out
 /// density than 40.
-pub(crate) const EVALUATIONS: usize = 30;
+pub(super) const EVALUATIONS: usize = 30;
 const EVALUATIONS_PER_FEATURE: usize = 40;
 /// The maximisation ends when two evaluations gain less than this many nats per row and output. 1e-5 gives no better
 /// held-out density.
-pub(crate) const TOLERANCE: f64 = 1e-4;
+pub(super) const TOLERANCE: f64 = 1e-4;
 /// Lower limit of that gain, in nats. Smaller gains do not distinguish kernels.
 const LEAST_TOLERANCE: f64 = 0.05;
 /// Largest change of a logarithm in one step.
-pub(crate) const STEP: f64 = 2.0;
+pub(super) const STEP: f64 = 2.0;
 /// Initial noise variance, for targets of unit variance. The initial amplitude is 1.
 const FIRST_NOISE: f64 = 0.1;
 /// Trial values of gamma. From the maximum that the gradient has reached, each feature in turn is tried at these
@@ -96,7 +96,7 @@ const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Means and standard deviations of the priors of the logarithms.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Priors {
+pub(super) struct Priors {
     length_sd: f64,
     pub noise: (f64, f64),
     pub amplitude: Option<(f64, f64)>,
@@ -116,7 +116,7 @@ impl Priors {
 }
 
 /// Returns the log density of a normal variable, up to a constant, and its derivative.
-pub(crate) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
+pub(super) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
     let z = (x - mean) / sd;
     (-0.5 * z * z, -z / sd)
 }

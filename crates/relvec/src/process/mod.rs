@@ -3,6 +3,8 @@
 pub(crate) mod evidence;
 pub(crate) mod fitc;
 mod fitc_kernel;
+pub(crate) mod fitc_maximum;
+pub(crate) mod fitc_sums;
 pub(crate) mod kernel;
 pub(crate) mod label_kernel;
 pub(crate) mod label_rows;

@@ -126,7 +126,7 @@ impl<'a> Frame<'a> {
 }
 
 /// Bounds of the log amplitude.
-pub(crate) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
+pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
 /// Bounds of log gamma, for features of unit variance.
 pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
 /// Bounds of the log noise variance, for targets of unit variance.

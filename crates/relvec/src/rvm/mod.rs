@@ -68,7 +68,6 @@ mod learn {
     pub(crate) mod label_fit;
     pub(crate) mod label_kernel;
     pub(crate) mod learned_centres;
-    pub(crate) mod process_by_sums;
     pub(crate) mod process_prior;
     pub(crate) mod training_rows;
 }

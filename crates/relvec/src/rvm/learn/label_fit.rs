@@ -25,7 +25,7 @@ use crate::query::sums::RatioSums;
 use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::training_rows::{MOST_ROWS, labels_of, points_of};
-use crate::rvm::learn::{kernel_choice, process_by_sums};
+use crate::rvm::learn::{kernel_choice, process_prior};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::rvm::Rvm;
 
@@ -324,8 +324,10 @@ impl Rvm {
         let (n, kernel) = (training.rows.nrows(), &learned.kernel);
         let labels = labels_of(training, &random_subset(n, MOST_ROWS, self.seed.wrapping_add(2)));
         let drawn = self.drawn(training, labels.rows.len(), 1);
-        let points =
-            Points { x: concatenate![Axis(0), labels.rows.x, process_by_sums::at(training, &drawn)], first: labels.rows.len() };
+        let points = Points {
+            x: concatenate![Axis(0), labels.rows.x, process_prior::centres_of(training, &drawn)],
+            first: labels.rows.len(),
+        };
         let interrupt = &training.interrupt;
         let found = label_sums::regression(&labels, rows, &points, kernel, learned.hyper.log_amplitude, interrupt)?;
         let Some((pivots, point)) = found else { return Ok(None) };

@@ -1,54 +1,30 @@
-//! The process prior for large training sets: centres are drawn at random, without a search, and the weights follow
-//! from sums over all rows.
+//! FITC by sums over all rows, (M72): the weights, and the ratio of amplitude to noise, for given centres.
 //!
-//! The residual of the prior, and the first amplitude and noise variance, are those of a sample of the rows. The
-//! weights of (M72) need only the sums A and F' inv(Lambda) t over all rows at one ratio of amplitude to noise. These
-//! are computed block by block. They also give the log evidence at this ratio, and the noise variance that maximises
-//! it. If the residual is large, the ratio decides how much each row counts, and a sample does not determine it. One
-//! data pass then computes the sums at several ratios, and a second one at the ratio where these predict the highest
-//! evidence.
+//! The first amplitude and noise variance are those of a sample of the rows. The weights of (M72) need only the sums A
+//! and F' inv(Lambda) t over all rows at one ratio of amplitude to noise. These are computed block by block. They also
+//! give the log evidence at this ratio, and the noise variance that maximises it. If the residual is large, the ratio
+//! decides how much each row counts, and a sample does not determine it. One data pass then computes the sums at
+//! several ratios, and a second one at the ratio where these predict the highest evidence.
 
-use std::time::Instant;
+use ndarray::s;
 
-use ndarray::{Array2, Axis, concatenate, s};
-
-use super::process_prior::{Found, Maximum, maximise_posterior};
-use crate::canonical::random_subset;
-use crate::design::Columns;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
-use crate::model::{Expansion, FittedBasis, Model};
-use crate::process::fitc::{Fitc, Weights};
+use crate::process::fitc::Weights;
+use crate::process::fitc_maximum::Maximum;
 use crate::process::parameters::NOISE;
-use crate::process::pivoted_cholesky::{Pivots, Points};
 use crate::query::merged_rows::Totals;
 use crate::query::pass::AllRows;
 use crate::query::sums::{RatioSums, SumsRequest};
-use crate::report::{Actions, Adjustments, Certificate, Interrupt, ProcessFit, Report, Status};
-use crate::rvm::data::noise::NoisePrecision;
-use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::training_rows::{MOST_ROWS, distinct_rows, users_rows};
-use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::dictionary::Dictionary;
-use crate::rvm::settings::rvm::Rvm;
+use crate::report::Interrupt;
 
-/// Largest number of centres, unless a number is given. Time and model size grow with its square. Compared with 1,000
-/// centres, 1,500 gain 0.16 nats on a rough function (kin40k, 10,000 rows) and nothing on a smooth one, in a third more
-/// time.
-const MOST_CENTRES: usize = 1500;
-/// Number of rows from which amplitude, noise and residual are estimated. The noise variance is then known to 3 %.
-const ROWS: usize = 2000;
-/// Default limit of the mean residual variance of the prior over the noise variance. With so many rows, the centres and
-/// not the noise limit the accuracy. At 10,000 rows, a limit of 0.03 costs 0.02 nats and 0.1 costs 0.05.
-const RESIDUAL: f64 = 0.01;
 /// If the condition number of A may exceed this, one further data pass corrects the means by their residuals at the
 /// rows.
 const ILL: f64 = 1e8;
 /// Log ratios of the first pass relative to that of the sample, if the residual is large. On nine tables and draws the
 /// best ratio was 0.5 to 4.7 above that of the sample. The parabola through three points predicts the evidence to 1e-3
 /// nats per row. Held-out densities do not show such a difference.
-const LADDER: [f64; 4] = [-1.5, 1.0, 3.5, 6.0];
+pub(crate) const LADDER: [f64; 4] = [-1.5, 1.0, 3.5, 6.0];
 /// Distance of the log ratios of the first pass. The log ratios of the second pass are half as far apart, about a point
 /// at most two steps from the best one.
 const STEP: f64 = 2.5;
@@ -57,143 +33,29 @@ const STEP: f64 = 2.5;
 const GAIN: f64 = 1e-4;
 
 /// Settings of the sums over all rows.
-struct RowSums<'a> {
-    rows: &'a AllRows<'a>,
+pub(crate) struct RowSums<'a> {
+    pub rows: &'a AllRows<'a>,
     /// Kernel, centres and factor. Ratios and means are set for each pass.
-    at: &'a SumsRequest,
+    pub at: &'a SumsRequest,
     /// The maximum on the sample: its ratio, and the bounds of the log ratio.
-    peak: &'a Maximum,
+    pub peak: &'a Maximum,
     /// True for each output whose noise variance is learned, `[R]`.
-    learns: &'a [bool],
-    interrupt: &'a Interrupt,
+    pub learns: &'a [bool],
+    pub interrupt: &'a Interrupt,
 }
 
 /// The fit to all rows.
-struct FullFit {
-    peak: Maximum,
+pub(crate) struct FullFit {
+    pub peak: Maximum,
     /// Sum of the sample weights.
-    count: f64,
-    weights: Weights,
-}
-
-impl Rvm {
-    /// Returns true if a fit to this training set has the process prior without a preceding search.
-    pub(in crate::rvm) fn fits_many(&self, training: &TrainingSet) -> Result<bool> {
-        Ok(training.rows.nrows() > MOST_ROWS && !self.likelihood.is_for_classes() && self.has_process(training)?)
-    }
-
-    /// Fits a process prior to a large training set.
-    pub(in crate::rvm) fn fit_many(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-        let rows = distinct_rows(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
-        self.fit_by_sums(training, &AllRows::Held(&rows), driver)
-    }
-
-    /// Fits a process prior to `rows`. `training` contains all of them or a sample.
-    pub(in crate::rvm) fn fit_by_sums(
-        &self,
-        training: &TrainingSet,
-        rows: &AllRows,
-        driver: &mut FitDriver,
-    ) -> Result<(Model, Report)> {
-        let begin = Instant::now();
-        let n = training.rows.nrows();
-        let prior = self.process_of(training)?;
-        let drawn = random_subset(n, ROWS, self.seed.wrapping_add(2));
-        let sample = distinct_rows(training, &drawn).without_copies(&users_rows(training, &drawn));
-        let candidates = self.drawn(training, sample.len(), LADDER.len());
-        let points = Points { x: concatenate![Axis(0), sample.x, at(training, &candidates)], first: sample.len() };
-        let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
-        let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
-        let left = |pivots: &Pivots| ratio * pivots.mean_residual(&sample.weights);
-        let most_residual = self.residual.unwrap_or(RESIDUAL);
-        if prior.structure {
-            let among: Vec<usize> = (points.first..points.x.nrows()).collect();
-            pivots.complete(&[], &among, candidates.len(), |pivots| left(pivots) <= most_residual, &training.interrupt)?;
-        }
-        let (residual, own) = match prior.structure {
-            true => (left(&pivots), pivots.residual()[..sample.len()].to_vec()),
-            false => (0.0, vec![0.0; sample.len()]),
-        };
-        let features = pivots.features();
-        let fitc = Fitc { rows: &sample, features: features.slice(s![.., ..sample.len()]), residual: &own, bias: self.bias };
-        let peak = maximise_posterior(training, &fitc, &prior, pivots.mean_diagonal())?;
-        let centres = points.x.select(Axis(0), pivots.centres());
-        let (kernel, lower) = (&prior.kernel, pivots.factor());
-        let at = SumsRequest { kernel: kernel.clone(), centres, lower, bias: self.bias, ratios: vec![], mean: None };
-        let learns: Vec<bool> = training.noise.iter().map(NoisePrecision::is_learned).collect();
-        let sums = RowSums { rows, at: &at, peak: &peak, learns: &learns, interrupt: &training.interrupt };
-        let whole = if residual > RESIDUAL { sums.best()? } else { sums.highest(&[peak.log_ratio], &mut vec![])? };
-        let whole = whole.map(|whole| sums.corrected(whole)).transpose()?;
-        let in_time = whole.is_some();
-        let (peak, count, weights) = match whole {
-            Some(FullFit { peak, count, weights }) => (peak, count, weights),
-            None => {
-                let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
-                let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
-                (peak, training.count, weights)
-            }
-        };
-        let status = if in_time && !training.interrupt.is_late() { Status::Converged } else { Status::TimeLimit };
-        let origin: Vec<usize> = pivots.centres().iter().map(|point| training.origin[candidates[point - points.first]]).collect();
-        let found =
-            Found { training, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
-        let model = found.model(Model { status, iterations: 1, ..bare(training, kernel) })?;
-        // Without a search, all centres count as its relevance vectors.
-        let searched = model.relevance.clone();
-        let process = model.process.map(|process| crate::model::ProcessPrior { searched, ..process });
-        let model = Model { process, ..model };
-        let noise_std = model.posterior.as_ref().and_then(|posterior| posterior.noise_variance).map(f64::sqrt);
-        driver.tell_model(model.log_evidence.unwrap_or(f64::NAN), noise_std, model.relevance.len() + usize::from(self.bias));
-        let reached = residual <= most_residual;
-        let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learned() && *log <= NOISE.0);
-        let left_out_rows = if in_time { training.adjustments.left_out_rows } else { n - sample.len() };
-        let trace = std::mem::take(&mut driver.trace);
-        let report = Report {
-            candidates: candidates.len(),
-            adjustments: Adjustments { left_out_rows, noise_capped: capped, ..training.adjustments.clone() },
-            // If the time limit ended the choice of centres, it is unknown whether the features carry information.
-            nothing_found: model.relevance.is_empty() && !training.adjustments.constant_target && status == Status::Converged,
-            actions: Actions { added: model.relevance.len(), ..Actions::default() },
-            process: Some(ProcessFit {
-                centres: model.relevance.len(),
-                searched: 0,
-                residual,
-                reached,
-                evaluations: peak.evaluations,
-                seconds: begin.elapsed().as_secs_f64(),
-            }),
-            ..Report::of_end(status, trace, certificate(&model, reached), driver.elapsed().as_secs_f64())
-        };
-        Ok((model, report))
-    }
-
-    /// Returns the candidates that may become centres, ascending: given landmarks, or rows drawn at random. Their
-    /// number leaves memory for `sample` rows and for sums at `ratios` ratios. Under FITC's diagonal, centres are best
-    /// where rows are dense. Centres from k-means or of the largest residual lie at the edges.
-    pub(super) fn drawn(&self, training: &TrainingSet, sample: usize, ratios: usize) -> Vec<usize> {
-        let all = training.origin.len();
-        let size = match self.dictionary {
-            _ if training.rows_of(&[]).is_none() => all,
-            Dictionary::Rule(_) => self.dictionary.size(all).min(MOST_CENTRES),
-            Dictionary::Size(size) => size,
-        };
-        let room = self.most_centres(training, sample + size.min(all), ratios);
-        random_subset(all, size.min(all).min(room), self.seed.wrapping_add(3))
-    }
-}
-
-/// Returns the centres of candidates, [M, D].
-pub(super) fn at(training: &TrainingSet, candidates: &[usize]) -> Array2<f64> {
-    match training.columns(candidates).1 {
-        Columns::Kernel { centres, .. } => centres,
-        Columns::Given => unreachable!("given columns have no process prior"),
-    }
+    pub count: f64,
+    pub weights: Weights,
 }
 
 impl RowSums<'_> {
     /// Returns the fit at the ratio of highest evidence, after at most two passes; `None` if there is no time for the
     /// first.
-    fn best(&self) -> Result<Option<FullFit>> {
+    pub fn best(&self) -> Result<Option<FullFit>> {
         let (low, high) = self.peak.bounds;
         let mut ladder = LADDER.map(|step| (self.peak.log_ratio + step).clamp(low, high)).to_vec();
         ladder.dedup();
@@ -216,7 +78,7 @@ impl RowSums<'_> {
     ///
     /// # Errors
     /// Returns [`Error::Singular`] if A has no Cholesky factor at any ratio.
-    fn highest(&self, log_ratios: &[f64], seen: &mut Vec<(f64, f64)>) -> Result<Option<FullFit>> {
+    pub fn highest(&self, log_ratios: &[f64], seen: &mut Vec<(f64, f64)>) -> Result<Option<FullFit>> {
         let ratios = log_ratios.iter().map(|log| log.exp()).collect();
         let Some(sums) = self.rows.sums(&SumsRequest { ratios, ..self.at.clone() }, self.interrupt)? else { return Ok(None) };
         let mut best: Option<FullFit> = None;
@@ -264,7 +126,7 @@ impl RowSums<'_> {
 
     /// Returns the fit with corrected means if A is ill-conditioned and there is time for another pass. One Newton step
     /// from the residuals at the rows restores the digits that the sums have lost.
-    fn corrected(&self, mut whole: FullFit) -> Result<FullFit> {
+    pub fn corrected(&self, mut whole: FullFit) -> Result<FullFit> {
         let Weights { factor, mean } = &mut whole.weights;
         let diagonal = factor.diag();
         let (low, high) = diagonal.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
@@ -316,27 +178,14 @@ fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> 
     more
 }
 
-/// Returns the reason why the choice of centres ended. `reached` is true if the residual is as low as requested.
-fn certificate(model: &Model, reached: bool) -> Certificate {
-    Certificate::of_reason(match model.status {
-        Status::TimeLimit => "time_limit ended the choice of centres, or the weights were fitted to a sample of the rows",
-        _ if model.relevance.is_empty() => "the features carry no information about the targets: the model predicts their mean",
-        _ if !reached => "dictionary or memory_limit allows no more centres",
-        _ => "the residual variance of the prior is as low as requested",
-    })
-}
-
-/// Returns a model without centres and precisions for a training set.
-fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
-    let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, training.rows.ncols())) };
-    let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };
-    Model { intercept_alpha: Some(0.0), ..training.model_of(nothing) }
-}
-
 #[cfg(test)]
 mod tests {
+    use ndarray::{Array2, Axis};
+
     use super::*;
     use crate::kernel::{Kernel, Linear, Rbf};
+    use crate::process::fitc::Fitc;
+    use crate::process::pivoted_cholesky::Pivots;
     use crate::query::merged_rows::DistinctRows;
     use crate::query::sums::PartSums;
 
