@@ -6,6 +6,7 @@ mod fitc_kernel;
 pub(crate) mod fitc_maximum;
 pub(crate) mod fitc_sums;
 pub(crate) mod kernel;
+pub(crate) mod label_centres;
 pub(crate) mod label_kernel;
 pub(crate) mod label_rows;
 pub(crate) mod label_sums;
