@@ -21,9 +21,7 @@ mod data {
     pub(crate) mod landmarks;
     pub(crate) mod noise;
     pub(crate) mod retained_rows;
-    pub(crate) mod row_factors;
     pub(crate) mod training_set;
-    pub(crate) mod variants;
 }
 
 /// Products over the rows: columns of unit norm, their Gram matrix, and likelihood sums.

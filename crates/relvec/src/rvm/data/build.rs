@@ -9,15 +9,14 @@ use std::sync::{Arc, OnceLock};
 use ndarray::{ArcArray2, ArrayView2, Axis};
 
 use crate::canonical::Canonical;
-use crate::design::{Basis, Columns, Design};
+use crate::design::{self, Basis, Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::NoiseModel;
-use crate::memory::afford;
+use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
 use crate::report::{Adjustments, Interrupt, SmallWeights};
-use crate::rvm::data::noise::{Units, deviation, first_noise, mean, middle_and_spread};
-use crate::rvm::data::row_factors::{RowFactors, times};
+use crate::rvm::data::noise::{RowFactors, Units, deviation, first_noise, mean, middle_and_spread, times};
 use crate::rvm::data::training_set::{Source, TrainingSet};
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
@@ -25,7 +24,6 @@ use crate::rvm::settings::scheme::{Hyperparameters, PART};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
-use crate::{design, memory};
 
 /// Smallest sum of squares of a column whose kernel is 1 at its centre. A column below it has no row near its centre.
 const LEAST_SQUARE: f64 = 0.5;
