@@ -8,12 +8,12 @@ use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::model::Model;
 use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
-use crate::rvm::compose::binary_models::Classes;
-use crate::rvm::compose::interpolation::judged;
-use crate::rvm::compose::{binary_models, cross_validation, fixed_kernel, single_fit, student_t};
+use crate::rvm::compose::binary_models::{self, Classes};
+use crate::rvm::compose::completion::{self, judged};
+use crate::rvm::compose::{cross_validation, single_fit, student_t};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::kernel_choice::Choice;
-use crate::rvm::learn::{kernel_choice, learned_centres};
+use crate::rvm::learn::kernel_choice::{self, Choice};
+use crate::rvm::learn::learned_centres;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
 use crate::targets::{MultiClass, Targets, check_present};
@@ -93,7 +93,7 @@ fn run(
     let start = Instant::now();
     let interrupt = interrupt.for_one_fit(rvm.deadline(start));
     if !rvm.learns_basis() {
-        return fixed_kernel::fit(rvm, x, targets, observer, &interrupt, start);
+        return completion::complete_fit(rvm, x, targets, observer, &interrupt, start);
     }
     let plain = rvm.with_stand_in();
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
@@ -121,7 +121,7 @@ fn run(
         }
         _ => (model, report),
     };
-    let (model, report) = fixed_kernel::complete(rvm, &training, x, targets, (model, report))?;
+    let (model, report) = completion::complete(rvm, &training, x, targets, (model, report))?;
     Ok((model, Report { kernel_search, ..report }))
 }
 

@@ -11,12 +11,10 @@ use crate::model::Model;
 use crate::query::pass::{AllRows, InPasses, Pass, Surveyed};
 use crate::query::{RowSource, RowUnits};
 use crate::report::{Interrupt, Observer, Report, silent};
-use crate::rvm::compose::fixed_kernel;
-use crate::rvm::compose::interpolation::judged;
+use crate::rvm::compose::completion::{self, judged};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::fit::for_learning;
-use crate::rvm::learn::kernel_choice;
-use crate::rvm::learn::kernel_choice::Choice;
+use crate::rvm::learn::kernel_choice::{self, Choice};
 use crate::rvm::learn::training_rows::row_units;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
@@ -253,7 +251,7 @@ impl Rvm {
                 true => own.fit_labels_of(&training, Some(&rows), driver)?,
                 false => own.fit_by_sums(&training, &rows, driver)?,
             };
-            let feature_relevance = fixed_kernel::feature_relevance(&training, &model);
+            let feature_relevance = completion::feature_relevance(&training, &model);
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
             Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
         })

@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::model::{FittedBasis, Model, Variance};
 use crate::query::pass::{Pass, Surveyed};
 use crate::report::{Interrupt, Observer, Report, silent};
-use crate::rvm::compose::interpolation::judged;
+use crate::rvm::compose::completion::judged;
 use crate::rvm::compose::single_fit;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::search::driver::FitDriver;

@@ -20,7 +20,6 @@ mod data {
     pub(crate) mod build;
     pub(crate) mod landmarks;
     pub(crate) mod noise;
-    pub(crate) mod retained_rows;
     pub(crate) mod training_set;
 }
 
@@ -73,9 +72,8 @@ mod learn {
 /// Fits that consist of several fits to a training set.
 mod compose {
     pub(crate) mod binary_models;
+    pub(crate) mod completion;
     pub(crate) mod cross_validation;
-    pub(crate) mod fixed_kernel;
-    pub(crate) mod interpolation;
     pub(crate) mod single_fit;
     pub(crate) mod student_t;
 }
