@@ -34,7 +34,6 @@ mod evidence {
     pub(crate) mod active_factor;
     pub(crate) mod active_posterior;
     pub(crate) mod column_gain;
-    pub(crate) mod gradient;
     pub(crate) mod laplace;
     pub(crate) mod model_assembly;
     pub(crate) mod newton;
