@@ -5,7 +5,6 @@ mod fit;
 mod fit_row_classes;
 mod fit_rows;
 mod fit_sums;
-mod learned;
 
 /// Settings of a fit: parameters, their defaults and checks.
 mod settings {
@@ -62,7 +61,6 @@ mod learn {
     pub(crate) mod dictionary_evidence;
     pub(crate) mod kernel_choice;
     pub(crate) mod label_fit;
-    pub(crate) mod label_kernel;
     pub(crate) mod learned_centres;
     pub(crate) mod process_prior;
     pub(crate) mod training_rows;
@@ -79,7 +77,7 @@ mod compose {
 
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation};
 pub use self::fit_rows::RowPlan;
-pub use self::learned::LearnedKernel;
+pub use self::learn::kernel_choice::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::settings::rvm::{CentreRule, Rvm, Sparsity, SparsityRule, WeightPrior};
 pub use self::settings::scheme::{
