@@ -176,5 +176,3 @@ fn with_moved_centres(
     let centre_search = search(learned, false);
     Ok((fixed.0, Report { centre_search, ..fixed.1 }))
 }
-
-impl Rvm {}
