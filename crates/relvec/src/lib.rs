@@ -10,6 +10,7 @@ mod kernel;
 mod lbfgs;
 mod likelihood;
 mod linalg;
+mod medoids;
 mod memory;
 mod model;
 mod process;

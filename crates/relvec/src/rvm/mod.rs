@@ -17,7 +17,6 @@ mod settings {
 /// The training set: rows, targets and candidates of one fit, in internal units.
 mod data {
     pub(crate) mod build;
-    pub(crate) mod landmarks;
     pub(crate) mod noise;
     pub(crate) mod training_set;
 }

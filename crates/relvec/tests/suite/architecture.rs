@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["registry"],
     &["linalg", "lbfgs"],
     &["kernel", "targets"],
-    &["likelihood", "design", "blocks"],
+    &["likelihood", "design", "blocks", "medoids"],
     &["model", "sums"],
     &["statistics"],
     &["quadratic", "query"],
