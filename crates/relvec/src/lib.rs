@@ -13,6 +13,7 @@ mod linalg;
 mod medoids;
 mod memory;
 mod model;
+mod newton;
 mod process;
 mod quadratic;
 mod query;

@@ -34,7 +34,6 @@ mod evidence {
     pub(crate) mod column_gain;
     pub(crate) mod laplace;
     pub(crate) mod model_assembly;
-    pub(crate) mod newton;
     pub(crate) mod precision_updates;
     pub(crate) mod softmax_laplace;
     pub(crate) mod solver;

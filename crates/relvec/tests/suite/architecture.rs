@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["report", "memory"],
     &["registry"],
     &["linalg", "lbfgs"],
-    &["kernel", "targets"],
+    &["kernel", "targets", "newton"],
     &["likelihood", "design", "blocks", "medoids"],
     &["model", "sums"],
     &["statistics"],

@@ -7,13 +7,11 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::linalg;
-use crate::linalg::Cholesky;
+use crate::linalg::{self, Cholesky};
+use crate::newton::{self, Iterate, Mode, Objective};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::build::DENSE;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted};
-use crate::rvm::evidence::newton;
-use crate::rvm::evidence::newton::{Iterate, Mode, Objective};
 use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;

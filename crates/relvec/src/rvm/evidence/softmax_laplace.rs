@@ -12,11 +12,10 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
-use crate::linalg;
-use crate::linalg::Cholesky;
+use crate::linalg::{self, Cholesky};
+use crate::newton::{self, Iterate, Objective};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, CoupledPosterior};
-use crate::rvm::evidence::newton::{Iterate, Objective};
-use crate::rvm::evidence::{laplace, newton};
+use crate::rvm::evidence::laplace;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 

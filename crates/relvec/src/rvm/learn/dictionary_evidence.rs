@@ -7,17 +7,16 @@ use std::f64::consts::PI;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, s};
 use rayon::prelude::*;
 
+use crate::design;
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
 use crate::lbfgs::{self, Limits, Peak};
 use crate::likelihood::{Bernoulli, Likelihood, Working};
-use crate::linalg::Cholesky;
+use crate::linalg::{self, Cholesky};
+use crate::newton::{self, Iterate, Mode, Objective};
 use crate::report::Interrupt;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::evidence::newton;
-use crate::rvm::evidence::newton::{Iterate, Mode, Objective};
-use crate::{design, linalg};
 
 /// Number of rows of a tile, which one thread computes and consumes.
 const TILE_ROWS: usize = 256;
