@@ -181,9 +181,9 @@ impl ActivePosterior {
         ActivePosterior { outputs, variance, joint: Some(Rc::new(joint)), jitter: self.jitter.max(jitter), ..self }
     }
 
-    /// Returns this posterior for another scaled problem, in which the M active columns, `[N, M]`, have other numbers.
-    pub fn renamed(self, active: Vec<usize>, columns: Option<Rc<Array2<f64>>>) -> ActivePosterior {
-        ActivePosterior { active, columns, ..self }
+    /// Returns this posterior without Phi, for another scaled problem, in which the M active columns have other numbers.
+    pub fn renamed(self, active: Vec<usize>) -> ActivePosterior {
+        ActivePosterior { active, columns: None, ..self }
     }
 
     /// Returns the relation between the outputs and the classes of a coupled posterior.

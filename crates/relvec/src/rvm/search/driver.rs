@@ -81,7 +81,7 @@ impl WarmStart {
     pub fn of(solver: &EvidenceSolver, solution: &ActivePosterior) -> WarmStart {
         let first = usize::from(solver.problem.has_bias);
         let candidate = |j: &usize| (*j >= first).then(|| solver.problem.candidates[*j - first]);
-        let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
+        let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone())));
         let candidates = solution.active.iter().map(candidate).collect();
         WarmStart { candidates, a: solution.a.clone(), beta: solution.beta.clone(), mode }
     }

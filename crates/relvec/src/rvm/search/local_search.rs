@@ -121,7 +121,7 @@ impl LocalSearch {
         // The mode of several classes is expensive to find, so that a known one is the starting point.
         let warm = entry.from.as_ref();
         let mode = warm.and_then(|warm| warm.mode.as_ref()).filter(|mode| mode.active.len() == active.len());
-        let mode = mode.map(|mode| ActivePosterior::clone(mode).renamed(active.clone(), None));
+        let mode = mode.map(|mode| ActivePosterior::clone(mode).renamed(active.clone()));
         let now = match mode {
             Some(mode) if mode.a == a => mode,
             mode => solver.solve(&active, &a, &noise, NoiseChoice::Best, mode.as_ref())?,

@@ -151,7 +151,8 @@ impl WorkingSets {
         let candidates = training.dictionary();
         // Without rows, candidates that are not in the sums cannot be evaluated.
         let whole = candidates.len() <= WorkingSets::most(training) || training.rows.nrows() == 0;
-        let first = if whole { candidates.clone() } else { some(&candidates, PART, training.rvm.seed) };
+        let drawn = || random_subset(candidates.len(), PART, training.rvm.seed).into_iter().map(|k| candidates[k]).collect();
+        let first = if whole { candidates.clone() } else { drawn() };
         let working_sets = WorkingSets {
             candidates,
             whole,
@@ -256,11 +257,6 @@ impl WorkingSets {
         let others: Vec<usize> = outside.into_iter().take(size - model.len()).map(|(candidate, _)| candidate).collect();
         Ok(Some(united(others, &model)))
     }
-}
-
-/// Returns `size` of the candidates `among`, drawn uniformly at random, ascending.
-fn some(among: &[usize], size: usize, seed: u64) -> Vec<usize> {
-    random_subset(among.len(), size, seed).into_iter().map(|k| among[k]).collect()
 }
 
 /// Returns the union of both lists, ascending.
