@@ -38,7 +38,7 @@ pub(super) fn settle(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, c
     let learned = own.learn_kernel(x.view(), &targets)?;
     drop(live);
     say!("note: the kernel is learned from {} of {}", learned.rows, count(survey.rows, "row"));
-    Ok(learned.search_kernel)
+    Ok(learned.kernel)
 }
 
 /// Returns the classes of the sample, renumbered without gaps, and the number of classes.

@@ -8,7 +8,7 @@ use ndarray::{Array2, Axis};
 
 use crate::canonical::random_subset;
 use crate::error::{Error, Result};
-use crate::kernel::{Form, GammaRule, Kernel};
+use crate::kernel::{GammaRule, Kernel};
 use crate::lbfgs::{self, Limits, Steps};
 use crate::process::evidence::Evidence;
 use crate::process::parameters::{AMPLITUDE, Frame, NOISE, Parameters, mean_diagonal};
@@ -88,11 +88,6 @@ const OPTIMISM: f64 = 1.0;
 const NARROW_OPTIMISM: f64 = 0.3;
 /// Smallest gain, in nats, of a process over a constant with noise.
 pub(crate) const STRUCTURE: f64 = 0.5;
-/// A kernel for a sparse search is made narrow enough that the mean of sum_d gamma_d (x_d - x'_d)^2 over pairs of rows
-/// is at least this. Columns of wider kernels are almost constant, and the search would reject all of them.
-const LEAST_DISTANCE: f64 = 0.02;
-/// Mean absolute difference of two normal variables, in units of their standard deviation: 2 / sqrt(pi).
-const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Means and standard deviations of the priors of the logarithms.
 #[derive(Debug, Clone, Copy)]
@@ -188,7 +183,6 @@ impl KernelLearner<'_> {
         let best = if rule.is_some() { self.continue_on_more_rows(kernel, frame, &priors, best)? } else { best };
         let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { best.log_posterior - constant };
         Ok(Learned {
-            for_search: frame.to_original(&narrowed(&best.kernel, frame))?,
             kernel: frame.to_original(&best.kernel)?,
             hyper: best.hyper,
             log_evidence: best.log_evidence,
@@ -463,15 +457,4 @@ impl<'a> LogPosterior<'a> {
         }
         Ok(best.1)
     }
-}
-
-/// Returns a kernel, in internal units, that is no wider than a sparse search can use.
-fn narrowed(kernel: &Kernel, frame: &Frame) -> Kernel {
-    let gamma: f64 = kernel.gamma().map_or(0.0, |gamma| (0..frame.live.len()).map(|k| gamma.at(k)).sum());
-    let distance = match kernel.form() {
-        _ if !kernel.is_local() || gamma == 0.0 || gamma.is_nan() => return kernel.clone(),
-        Form::Absolutes(_) => MEAN_DIFFERENCE * gamma,
-        _ => 2.0 * gamma,
-    };
-    kernel.times_gamma((LEAST_DISTANCE / distance).max(1.0))
 }

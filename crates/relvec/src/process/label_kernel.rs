@@ -73,7 +73,6 @@ pub(crate) fn maximise(labels: &Labels, kernel: &Kernel, frame: &Frame, interrup
             let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { log_posterior - labels.null };
             let (kernel, log_amplitude) = learned.shares(kernel, log_ratio);
             best = Some(Learned {
-                for_search: kernel.clone(),
                 kernel,
                 hyper: Hyper { log_amplitude, log_noise: 0.0 },
                 log_evidence: score.value,
@@ -88,5 +87,5 @@ pub(crate) fn maximise(labels: &Labels, kernel: &Kernel, frame: &Frame, interrup
     })?;
     let best = best.ok_or(Error::Singular { columns: labels.rows.len(), jitter: 0.0 })?;
     let kernel = frame.to_original(&best.kernel)?;
-    Ok(Learned { for_search: kernel.clone(), kernel, evaluations, ..best })
+    Ok(Learned { kernel, evaluations, ..best })
 }

@@ -30,8 +30,6 @@ pub(crate) struct Hyper {
 pub(crate) struct Learned {
     /// Kernel with numbers for all parameters, in original units of the features.
     pub kernel: Kernel,
-    /// Copy of `kernel` that is no wider than a sparse search can use.
-    pub for_search: Kernel,
     /// Amplitude and noise, in internal units of the targets.
     pub hyper: Hyper,
     /// Log evidence of the rows that were used, in internal units.

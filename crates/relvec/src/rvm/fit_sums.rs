@@ -213,7 +213,7 @@ impl Rvm {
         let fixed = self.centres == CentreRule::Fixed;
         require(fixed, || "centres".into(), "learned", "fixed: rows that are not held have no gradient by centres")?;
         let kernel = match self.learns_kernel() {
-            true => self.learn_kernel_with(surveyed.x.view(), &surveyed.targets(), interrupt)?.search_kernel,
+            true => self.learn_kernel_with(surveyed.x.view(), &surveyed.targets(), interrupt)?.kernel,
             false => self.kernel.resolve(&surveyed.data_scale())?,
         };
         let (centres, candidates) = match &self.landmarks {

@@ -155,7 +155,7 @@ fn kernel_of_many_rows_is_learned_by_a_sparse_process() {
         assert!(gamma[1] > 2.0 * gamma[0], "{gamma:?}");
         if matches!(likelihood, Likelihood::Gaussian(_)) {
             let learned = settings(likelihood).learn_kernel(data.x.view(), &Targets::real(data.t.view())).unwrap();
-            assert_eq!(Some(&learned.search_kernel), model.kernel());
+            assert_eq!(Some(&learned.kernel), model.kernel());
         }
     }
 }

@@ -86,7 +86,7 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
     }
     rvm.check_covariances(training)?;
     let (learned, search) = by_process(rvm, training)?;
-    Ok(Choice { kernel: learned.for_search.clone(), search: Some(search), learned: Some(learned) })
+    Ok(Choice { kernel: learned.kernel.clone(), search: Some(search), learned: Some(learned) })
 }
 
 /// Learns each kernel to try from a process. Returns the kernel with the highest posterior and a report. All kernels
@@ -382,8 +382,6 @@ fn of_labels(
 pub struct LearnedKernel {
     /// Kernel of the highest posterior density, (M68). Every parameter is a number.
     pub kernel: Kernel,
-    /// Kernel that a sparse search uses: `kernel`, with a larger gamma if `kernel` is too wide for it, (M69).
-    pub search_kernel: Kernel,
     /// Amplitude a of (M67): prior variance of the function at a kernel value of 1, in squared units of the targets,
     /// `[R]` for R outputs. For classes it is one number, the ratio to the noise variance.
     pub amplitude: Vec<f64>,
@@ -457,7 +455,6 @@ impl Rvm {
             let (trial, process) = (&search.tried[search.chosen], &search.tried[search.chosen].process);
             Ok(LearnedKernel {
                 kernel: learned.kernel,
-                search_kernel: learned.for_search,
                 amplitude: process.amplitude.clone(),
                 noise_variance: process.noise_variance.clone(),
                 log_evidence: trial.log_evidence,
