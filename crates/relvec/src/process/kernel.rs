@@ -252,9 +252,10 @@ impl KernelLearner<'_> {
         let mut best = objective.ascend(start, &mut steps)?.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
         let few = rows.pick(&random_subset(rows.len(), TRIAL_ROWS, TRIAL_SEED));
         let small = LogPosterior { rows: &few, ..objective.clone() };
-        // From all features at once the gradient may lead to pure noise. A single feature may lead away from it.
+        // From all features at once the gradient may lead to pure noise, or to so low a maximum that one width for each
+        // feature would not be used. A single feature may lead away from it.
         if objective.per_feature
-            && best.log_posterior < evidence::constant_evidence(rows) + STRUCTURE
+            && best.log_posterior < evidence::constant_evidence(rows) + STRUCTURE.max(objective.margin)
             && let Some(start) = small.best_trial(&objective.without_features())?
             && let Some(found) = objective.ascend(&start, &mut Steps::default())?
         {
@@ -287,6 +288,8 @@ struct LogPosterior<'a> {
     start: Vec<f64>,
     bounds: Vec<(f64, f64)>,
     priors: Vec<Option<(f64, f64)>>,
+    /// See [`Priors`].
+    margin: f64,
     /// Number of gammas, and number of all parameters of the kernel.
     gammas: usize,
     parameters: usize,
@@ -334,6 +337,7 @@ impl<'a> LogPosterior<'a> {
             start,
             bounds,
             priors: all_priors,
+            margin: priors.margin,
             per_feature,
             evaluations,
             patience: PATIENCE,

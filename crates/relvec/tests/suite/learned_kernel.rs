@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate, s};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
@@ -271,4 +271,21 @@ fn interrupt_ends_the_learning_of_a_kernel() {
     interrupt.raise();
     let found = Rvm::default().learn_kernel_with(x.view(), &Targets::real(t.view()), &interrupt);
     assert_eq!(found, Err(Error::Interrupted));
+}
+
+/// From all features at once the gradient may lead to a maximum whose kernel is not used. A step in a single feature is
+/// found from trials of one feature at a time.
+#[test]
+fn single_feature_is_found_among_features_without_effect() {
+    let (mut alone, mut among) = (0, 0);
+    for seed in 0..200 {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let x = Array2::from_shape_simple_fn((50, 12), || normal().powi(3));
+        let t = x.column(0).mapv(|x| (4.0 * x).tanh() + 0.4 * normal());
+        let found = |x: &Array2<f64>| usize::from(learn(&Rvm::default(), x, &t).has_structure);
+        alone += found(&x.slice(s![.., ..1]).to_owned());
+        among += found(&x);
+    }
+    assert!(among >= 185 && alone >= 199, "{among} of {alone}");
 }
