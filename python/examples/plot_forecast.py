@@ -14,7 +14,7 @@ import numpy as np
 from relvec import RVR
 from relvec.kernels import RBF, Linear, Periodic
 
-rng = np.random.default_rng(5)
+rng = np.random.default_rng(0)
 year = 2016.0 + np.arange(96) / 12.0
 trend = 340.0 + 2.0 * (year - 2016.0) + 1.5 * np.sin((year - 2016.0) / 2.5)
 season = 3.0 * np.sin(2.0 * np.pi * year) + 1.0 * np.cos(4.0 * np.pi * year)
@@ -44,8 +44,15 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # sphinx_gallery_start_ignore
-assert [round(error, 1) for error in errors.values()] == [2.9, 0.5], errors
+assert [round(error, 1) for error in errors.values()] == [3.5, 0.4], errors
 assert inside["rbf + periodic + linear"] >= 22, inside
+held = 0
+for seed in range(40):
+    other = trend + season + 0.4 * np.random.default_rng(seed).standard_normal(96)
+    model = RVR(RBF() + Periodic(period=1.0) + Linear()).fit(X[seen], other[seen])
+    mean, std = model.predict(X[~seen], return_std=True)
+    held += int((np.abs(other[~seen] - mean) < 1.96 * std).sum())
+assert round(held / 40 / 24, 2) == 0.96, held
 # sphinx_gallery_end_ignore
 
 # %%
@@ -56,7 +63,8 @@ for term in models["rbf + periodic + linear"].kernel_.split(" + "):
     print(term)
 
 # %%
-# *Two years ahead the sum of kernels is off by 0.5 (the noise is 0.4), and its 95 % intervals hold at least 22 of the
-# 24 values that it has not seen (orange). One Gaussian kernel returns to the mean of the series, and is off by 2.9.*
+# *Two years ahead the sum of kernels is off by 0.4, which is the noise, and its 95 % intervals hold at least 22 of the
+# 24 values that it has not seen (orange). In 40 draws of the noise they hold 96 %. One Gaussian kernel returns to the
+# mean of the series, and is off by 3.5.*
 #
 # See also: :doc:`/how-to/kernels`.
