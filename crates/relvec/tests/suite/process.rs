@@ -376,6 +376,30 @@ fn units_and_order_do_not_matter() {
     close("mean", found.mean.as_slice().unwrap(), expected.mean.as_slice().unwrap(), 1e-9);
 }
 
+/// The search for centres does not depend on the mean of the targets, whose bias has a prior about that mean.
+#[test]
+fn origin_of_the_targets_does_not_matter() {
+    let new = inputs(20, 2);
+    for n in [30, 60, 110] {
+        let x = inputs(n, 2);
+        let t = targets(&x, 0.6);
+        let t = &t - t.mean().unwrap();
+        let kernels: [Kernel; 3] = [Rbf::default().into(), Matern52::default().into(), Laplacian::default().into()];
+        for kernel in kernels {
+            let rvm = Rvm { kernel, ..Rvm::default() };
+            let (model, _) = fit(&rvm, &x, &t);
+            let expected = model.predict(new.view()).unwrap();
+            for shift in [1.0, -30.0, 1000.0] {
+                let (other, _) = fit(&rvm, &x, &(&t + shift));
+                assert_eq!(other.relevance, model.relevance, "{n} rows, {shift}");
+                let found = other.predict(new.view()).unwrap();
+                close("mean", (&found.mean - shift).as_slice().unwrap(), expected.mean.as_slice().unwrap(), 1e-7);
+                close("variance", found.variance().as_slice().unwrap(), expected.variance().as_slice().unwrap(), 1e-7);
+            }
+        }
+    }
+}
+
 #[test]
 fn covariance_and_draws_have_the_residual_of_the_prior() {
     let x = inputs(40, 1);

@@ -33,10 +33,12 @@ pub(crate) fn learn(
     let known = sums.is_some() || from.is_some();
     let sample = rvm.rows_in_time(training, driver.left().filter(|_| !known))?;
     let training = sample.as_ref().unwrap_or(training);
+    // Under a process prior the search only chooses centres. The origin of the targets has no effect on the choice.
+    let centred = rvm.has_process(training)?.then(|| training.centred());
     let fitted = match rvm.likelihood.as_dyn().scale_mixture() {
         // Row factors that the training set already has are fixed.
         Some(mixture) if training.factors.is_none() => student_t::fit(rvm, training, mixture, driver),
-        _ => outer_loop::search(rvm, training, sums, from, false, driver),
+        _ => outer_loop::search(rvm, centred.as_ref().unwrap_or(training), sums, from, false, driver),
     }?;
     let fitted = rvm.with_process(training, fitted)?;
     Ok(if sample.is_some() { time_budget::of_sample(fitted) } else { fitted })

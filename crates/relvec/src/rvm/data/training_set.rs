@@ -265,6 +265,13 @@ impl<'a> TrainingSet<'a> {
         TrainingSet { noise, learned: Some(learned.clone()), ..training }
     }
 
+    /// Returns the training set for targets whose means are 0, as they are in internal units. The prior of the bias is
+    /// then about the means.
+    pub fn centred(&self) -> TrainingSet<'a> {
+        let units = self.units.iter().map(|units| Units { mean: 0.0, ..*units }).collect();
+        TrainingSet { units, ..self.with(self.rvm, &self.kernel(), None) }
+    }
+
     /// Returns the training set of these rows whose candidates are `centres`, [L, D], of a kernel. The relevance of a
     /// model then refers to these centres.
     pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> TrainingSet<'b> {
