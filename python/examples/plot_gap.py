@@ -48,12 +48,12 @@ plt.show()
 
 # sphinx_gallery_start_ignore
 found = [[round(float(value), 2) for value in std[1:]] for std in deviations.values()]
-assert found == [[0.42, 0.44], [0.27, 0.28], [0.1, 0.1]], found
+assert found == [[0.47, 0.49], [0.27, 0.28], [0.1, 0.1]], found
 # sphinx_gallery_end_ignore
 
 # %%
 # *All three models agree where there are data. In the gap the process prior widens its band fourfold (a standard
-# deviation of 0.42 beside a noise of 0.10), with 9 kernels. The healed variance widens it to 0.27 with 5. The
+# deviation of 0.47 beside a noise of 0.10), with 9 kernels. The healed variance widens it to 0.27 with 5. The
 # posterior variance of the papers stays at the noise, as if the gap were full of data.*
 #
 # See also: :doc:`/explanation/error-bars`.
