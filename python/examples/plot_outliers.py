@@ -54,5 +54,5 @@ assert [round(error, 2) for error in errors] == [0.21, 0.05] and weights[wrong].
 # sphinx_gallery_end_ignore
 
 # %%
-# *The same rows and settings but for the noise. With Student-t noise the error against the truth falls from 0.21
-# to 0.05: no wrong value (dark) has a weight above 0.01.*
+# *Two fits of the same rows, with Gaussian and with Student-t noise. The error against the truth is 0.21 with
+# Gaussian noise and 0.05 with Student-t noise, under which no wrong value (dark) has a weight above 0.01.*
