@@ -25,15 +25,16 @@ const BLOCK_MOST: u64 = 1 << 25;
 const BLOCK_SHARE: u64 = 16;
 /// Number of entries that one thread fills at a time (256 KB), so that its second sweep over them finds them in its
 /// cache.
-const CHUNK_ENTRIES: usize = 1 << 15;
+pub(crate) const CHUNK_ENTRIES: usize = 1 << 15;
 /// Rows of a tile (512 KB), which one thread computes and uses while it is in its cache.
-const TILE_ROWS: usize = 256;
+pub(crate) const TILE_ROWS: usize = 256;
 /// Columns of a tile.
 const TILE_COLUMNS: usize = 256;
 /// Number of columns that one thread sums at a time.
 const CHUNK_COLUMNS: usize = 128;
-/// Least number of tasks of a pass by tiles, so that every thread has work. It depends on sizes alone.
-const TASKS: usize = 16;
+/// Number of groups of rows or tiles of a pass, so that every thread has work. Groups are summed in parallel and then in
+/// order, and depend on sizes alone, so that results do not depend on the number of threads.
+pub(crate) const GROUPS: usize = 16;
 
 /// Returns the kernel for `rows`, [N, D], of weights `[N]`, with a number for every parameter.
 ///
@@ -332,7 +333,7 @@ impl Design {
     ) -> Array2<f64> {
         let (n, p) = (self.n_rows(), self.n_columns());
         let width = even_part(p, TILE_COLUMNS);
-        let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
+        let groups = GROUPS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
         let group_rows = n.div_ceil(groups).max(1);
         // The left side is stored for as many rows at a time as a block may take.
         let left_rows = (self.block_rows * p / left_columns.max(1) / groups).clamp(TILE_ROWS, group_rows.max(TILE_ROWS));
@@ -490,7 +491,7 @@ impl Design {
     fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
         let (n, p) = (self.n_rows(), self.n_columns());
         let width = even_part(p, TILE_COLUMNS);
-        let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
+        let groups = GROUPS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
         let group_rows = n.div_ceil(groups).max(1);
         let mut parts = vec![vec![Norm::default(); p]; groups];
         parts.par_iter_mut().enumerate().for_each(|(g, part)| {

@@ -13,11 +13,9 @@ use crate::linalg;
 use crate::quadratic::Quadratic;
 use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision, NoiseProfile};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, bias_position};
-use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SparsityPrior, by_noise};
+use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SPAN_FLOOR, SparsityPrior, by_noise};
 use crate::sums::Sums;
 
-/// Share of a candidate's squared norm outside the span of the model below which it is never added.
-const SPAN_FLOOR: f64 = 1e-11;
 /// A candidate with a larger |cosine| to an active column is a duplicate of it.
 const SAME_COSINE: f64 = 1.0 - 1e-10;
 /// Relative difference of two gains within which a re-estimation or deletion is preferred to an addition.

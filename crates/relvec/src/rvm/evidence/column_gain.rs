@@ -9,6 +9,8 @@ use crate::rvm::data::noise::NoiseProfile;
 
 /// Relative margin above the condition q^2 > s of (M8) from which the optimal precision is finite.
 const MARGIN: f64 = 1e-12;
+/// Share of a candidate's squared norm outside the span of the model below which it is never added.
+pub(crate) const SPAN_FLOOR: f64 = 1e-11;
 
 /// Prior penalty for each kernel of a model, (M56).
 #[derive(Debug, Clone, Copy, PartialEq)]

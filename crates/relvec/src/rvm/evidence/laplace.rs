@@ -6,6 +6,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
+use crate::design::TILE_ROWS;
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 use crate::newton::{self, Iterate, Mode, Objective};
@@ -16,8 +17,6 @@ use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
 
-/// Number of rows that are copied in one block.
-const BLOCK: usize = 1024;
 /// Phi of a model is stored during Newton's method if it takes at most the memory left divided by this number.
 const NEWTON_SHARE: u64 = 2;
 /// Number of rows up to which Phi of a model is always stored during Newton's method.
@@ -136,8 +135,8 @@ fn columns(problem: &ScaledProblem, active: &[usize], warm: Option<&ActivePoster
         .collect();
     let mut out = Array2::zeros((phi.nrows(), active.len()));
     let (phi, made) = (phi.view(), made.view());
-    out.axis_chunks_iter_mut(Axis(0), BLOCK).into_par_iter().enumerate().for_each(|(k, mut out)| {
-        let rows = s![k * BLOCK..k * BLOCK + out.nrows(), ..];
+    out.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().enumerate().for_each(|(k, mut out)| {
+        let rows = s![k * TILE_ROWS..k * TILE_ROWS + out.nrows(), ..];
         for ((mut row, old), new) in out.outer_iter_mut().zip(phi.slice(rows).outer_iter()).zip(made.slice(rows).outer_iter()) {
             row.iter_mut().zip(&source).for_each(|(v, (is_made, k))| *v = if *is_made { new[*k] } else { old[*k] });
         }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, CowArray, s};
 use rayon::prelude::*;
 
+use crate::design::TILE_ROWS;
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
@@ -18,9 +19,6 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, CoupledPosterior};
 use crate::rvm::evidence::laplace;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-
-/// Number of rows in one block of the products of a pair.
-const BLOCK: usize = 256;
 
 /// Class probabilities of the rows, [N, K].
 type Probabilities = Array2<f64>;
@@ -249,8 +247,8 @@ impl SoftmaxObjective<'_> {
             let some = left.is_some();
             let left = left.map_or_else(|| CowArray::from(phi), |left| phi.select(Axis(1), left).into());
             made.par_iter_mut().zip(names).for_each(|(sums, (k, l))| {
-                for start in (0..rows.len()).step_by(BLOCK) {
-                    let end = (start + BLOCK).min(rows.len());
+                for start in (0..rows.len()).step_by(TILE_ROWS) {
+                    let end = (start + TILE_ROWS).min(rows.len());
                     let (phi, left) = (phi.slice(s![start..end, ..]), left.slice(s![start..end, ..]));
                     let weight = |n: usize| problem.training.weights[n] * y[[n, *k]] * y[[n, *l]];
                     let mut weighted = Array2::zeros(left.dim());

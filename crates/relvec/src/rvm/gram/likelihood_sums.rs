@@ -10,17 +10,14 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
+use crate::design::{CHUNK_ENTRIES, GROUPS};
 use crate::error::Result;
 use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
-/// Number of entries of a block of Phi (256 KB). The block and its weighted copy fit into the cache of one thread.
-const BLOCK_ENTRIES: usize = 1 << 15;
 /// Least number of rows in a block.
 const LEAST_BLOCK: usize = 128;
-/// Largest number of groups of rows.
-const GROUPS: usize = 16;
 /// Least number of rows in a group.
 const GROUP_ROWS: usize = 2048;
 
@@ -151,7 +148,7 @@ impl Phi<'_> {
             Phi::Kept(phi) => each(0..n, phi.view()),
             Phi::Made { problem, columns } => {
                 let fill = problem.design.filler(columns);
-                let step = (BLOCK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
+                let step = (CHUNK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
                 let mut buffer = Array2::zeros((step.min(n), m));
                 for start in (0..n).step_by(step).take_while(|_| !problem.training.interrupt.is_raised()) {
                     let rows = start..(start + step).min(n);
@@ -174,7 +171,7 @@ impl Phi<'_> {
         let (n, m) = (problem.design.n_rows(), self.columns());
         let groups = (n / GROUP_ROWS).clamp(1, GROUPS);
         let size = n.div_ceil(groups).max(1);
-        let step = (BLOCK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
+        let step = (CHUNK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
         // Borrowed here, because `Rc` cannot be shared with other threads.
         let kept = match self {
             Phi::Kept(phi) => Some(phi.view()),

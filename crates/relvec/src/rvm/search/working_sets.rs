@@ -16,7 +16,7 @@ use crate::report::Certificate;
 use crate::rvm::data::noise::{NoisePrecision, NoiseProfile};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted};
-use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, by_noise};
+use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SPAN_FLOOR, by_noise};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::keeps_sums;
 use crate::rvm::search::driver::{SearchEffort, WarmStart};
@@ -26,9 +26,6 @@ use crate::rvm::settings::scheme::PART;
 const TILE: usize = 4096;
 /// Least number of consecutive candidates that one thread evaluates.
 const AT_ONCE: usize = 256;
-/// Share of a candidate's squared norm outside the span of the model below which it is never added, as in
-/// [`ActiveFactor`](crate::rvm::evidence::active_factor::ActiveFactor).
-const SPAN_FLOOR: f64 = 1e-11;
 
 /// Returns the gains of `candidates`, `[C]`, in nats: what adding each of them at its best precision to `solution`
 /// would gain, less the penalty per kernel. The gain is 0 if the addition would not raise the evidence. The noise
