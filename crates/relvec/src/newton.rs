@@ -14,9 +14,9 @@ const MAX_STEPS: usize = 100;
 /// halvings.
 const MAX_HALVINGS: usize = 80;
 /// Remaining gain, relative to the objective, from which the next step is the last.
-const DECREMENT: f64 = 1e-11;
+pub(crate) const DECREMENT: f64 = 1e-11;
 /// Rounding of the objective, relative to it.
-const ROUNDING: f64 = 1e-14;
+pub(crate) const ROUNDING: f64 = 1e-14;
 /// Relative residual at which conjugate gradients stop, in the norm of the preconditioner.
 const RESIDUAL: f64 = 1e-3;
 /// Relative residual for the last step.

@@ -20,16 +20,18 @@ use crate::error::Result;
 use crate::linalg;
 use crate::linalg::Cholesky;
 use crate::model::Model;
+use crate::newton::{DECREMENT, ROUNDING};
 use crate::quadratic::Quadratic;
 use crate::query::sums::{ClassSums, Trial};
 use crate::report::{Actions, Certificate, Report, Status, silent};
-use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::search::driver::FitDriver;
+use crate::rvm::search::joint_updates::LEAST_RISE;
 use crate::rvm::search::outer_loop;
 use crate::rvm::settings::rvm::{Rvm, Sparsity};
 use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
@@ -37,32 +39,9 @@ use crate::sums::Sums;
 
 /// Gain of a Newton step in nats below which the mode between two searches is near enough. The evidence includes the
 /// gain of the next step, and lacks only the change of the curvature.
-const NEAR_MODE: f64 = 1e-2;
-/// Gain of a Newton step below which the mode of a better model is near enough, as a share of the rise of the evidence,
-/// and in nats.
-const NEAR_SHARE: f64 = 0.05;
-const NEAR_MOST: f64 = 1.0;
-/// Gain of a Newton step, relative to the log posterior, below which the final mode is reached. The log determinant of the
-/// Hessian changes by the root of the gain, and needs nine digits.
-const AT_MODE: f64 = 1e-16;
-/// Largest number of Newton steps to the final mode. Each squares the distance.
-const LAST_STEPS: usize = 8;
-/// Rise of the log evidence in nats from one search to the next below which the searches end, if the least gain of an
-/// action is not larger.
-const LEAST_RISE: f64 = 1e-2;
-/// Lengths of a step that one pass tries. The Hessian is computed for the first.
-const LENGTHS: [f64; 5] = [1.0, 0.5, 0.25, 0.125, 0.0];
-/// Factor of the next lengths if all of them lower the log posterior.
-const SHORTER: f64 = 1.0 / 16.0;
-/// Largest number of times that a change of the log precisions is halved.
-const MOST_HALVINGS: usize = 3;
-/// Precision that stands for a pruned weight in such a halving, relative to the curvature of its column. The weight is
-/// then a thousandth of what it would be without a prior.
-const PRUNED: f64 = 1e3;
-/// Relative rounding of the log posterior.
-const ROUNDING: f64 = 1e-13;
-/// Ridge, relative to a column of unit norm, for an upper bound of f'inv(G)f.
-const RIDGE: f64 = 1e-10;
+const NEAR_MODE: f64 = 0.1;
+/// Number of lengths of a step that one pass tries, each half the one before. The Hessian is computed for the first.
+const LENGTHS: i32 = 4;
 
 /// The expansion of the log-likelihood to second order at weights w.
 struct Expansion {
@@ -88,9 +67,10 @@ impl Expansion {
         let gradient = Array1::from_vec(unit.f[0].clone());
         let curved = unit.gram.dot(&w);
         let f = &curved + &gradient;
-        // Only differences of t't matter. It is so large that E stays positive for all models.
+        // Only differences of t't matter. It is so large that E stays positive for all models: no precision is smaller
+        // than the least one, but that of the bias.
         let mut solved = f.clone().insert_axis(Axis(1));
-        Cholesky::of_sum(&unit.gram, &vec![RIDGE; f.len()])?.solve(solved.view_mut());
+        Cholesky::of_sum(&unit.gram, &vec![LEAST_PRECISION; f.len()])?.solve(solved.view_mut());
         let tt = count + 2.0 * f.dot(&solved.column(0));
         let constant = of_rows.log_likelihood[0] - gradient.dot(&w) - 0.5 * w.dot(&curved) + 0.5 * (tt + count * (2.0 * PI).ln());
         let scale = |(f, norm): (&f64, &f64)| f * norm;
@@ -139,10 +119,11 @@ struct Step {
 }
 
 impl Step {
-    /// Returns the weights after steps of all lengths, [S, P].
+    /// Returns the weights after steps of all lengths and before the step, [S, P].
     fn tried(&self) -> Array2<f64> {
-        let mut tried = Array2::zeros((LENGTHS.len(), self.from.len()));
-        for (mut row, length) in tried.outer_iter_mut().zip(LENGTHS) {
+        let lengths: Vec<f64> = (0..LENGTHS).map(|k| 0.5f64.powi(k)).chain([0.0]).collect();
+        let mut tried = Array2::zeros((lengths.len(), self.from.len()));
+        for (mut row, length) in tried.outer_iter_mut().zip(lengths) {
             row.assign(&(&self.from + &(&self.by * length)));
         }
         tried
@@ -166,9 +147,8 @@ pub(in crate::rvm) struct ClassAscent<'a> {
     /// Precisions to try next if those found by a search from another start do not raise the evidence: the result of the
     /// search that started from the best model.
     nearer: Option<Hyperparameters>,
-    halvings: usize,
-    /// Number of Newton steps to the final mode, after the last search.
-    last_steps: Option<usize>,
+    /// Gain of the last Newton step to the final mode, after the last search.
+    last_gain: Option<f64>,
     done: bool,
     /// End of the last search, and actions of all searches.
     status: Status,
@@ -201,8 +181,7 @@ impl<'a> ClassAscent<'a> {
             step: None,
             best: None,
             nearer: None,
-            halvings: 0,
-            last_steps: None,
+            last_gain: None,
             done: false,
             status: Status::Converged,
             certificate,
@@ -254,7 +233,7 @@ impl<'a> ClassAscent<'a> {
         {
             let best = (0..=before).max_by(|a, b| value(*a).total_cmp(&value(*b))).unwrap_or(before);
             if step.newton && best == before {
-                step.by *= SHORTER;
+                step.by *= 0.5f64.powi(LENGTHS);
                 self.tried = step.tried();
             } else {
                 self.step = None;
@@ -268,9 +247,11 @@ impl<'a> ClassAscent<'a> {
         let step = &mean - &expansion.w;
         let own: Array1<f64> = posterior.active.iter().map(|j| step[*j]).collect();
         let gain = 0.5 * posterior.lower.t().dot(&own).mapv(|v| v * v).sum();
-        if let Some(steps) = &mut self.last_steps {
-            *steps += 1;
-            if gain > AT_MODE * (1.0 + value(0).abs()) && *steps < LAST_STEPS {
+        if let Some(before) = self.last_gain {
+            // Newton's method squares the distance: one step follows a gain below `DECREMENT`, and a gain that does not
+            // fall is rounding.
+            if before > DECREMENT * (1.0 + value(0).abs()) && gain < before {
+                self.last_gain = Some(gain);
                 self.take(Step { from: expansion.w, by: step, newton: true });
                 return Ok(());
             }
@@ -278,9 +259,7 @@ impl<'a> ClassAscent<'a> {
             self.done = true;
             return Ok(());
         }
-        let objective = self.evidence(&expansion, &posterior, &at).1;
-        let rise = self.best.as_ref().map_or(f64::INFINITY, |best| objective - best.objective);
-        if gain > NEAR_MODE.max((NEAR_SHARE * rise).min(NEAR_MOST)) {
+        if gain > NEAR_MODE {
             self.take(Step { from: expansion.w, by: step, newton: true });
             return Ok(());
         }
@@ -292,17 +271,13 @@ impl<'a> ClassAscent<'a> {
     fn judge(&mut self, found: Found, left: Option<Duration>) -> Result<()> {
         let least = self.search.inference.as_dyn().least_gain(self.problem.training.count, false).max(LEAST_RISE);
         let rise = self.best.as_ref().map_or(f64::INFINITY, |best| found.objective - best.objective);
-        match self.best.take() {
-            Some(best) if rise <= -least && (self.nearer.is_some() || self.halvings < MOST_HALVINGS) => {
-                let next = self.nearer.take().unwrap_or_else(|| {
-                    self.halvings += 1;
-                    halfway(self.problem, &best, &found.at)
-                });
-                let sought = self.seek(&best.expansion, next);
+        match (self.best.take(), self.nearer.take()) {
+            (Some(best), Some(nearer)) if rise <= -least => {
+                let sought = self.seek(&best.expansion, nearer);
                 self.best = Some(best);
                 sought?;
             }
-            Some(best) if rise < 0.0 => {
+            (Some(best), _) if rise < 0.0 => {
                 if rise <= -least {
                     self.certificate.reason = "no search in an expansion raises Laplace's evidence".into();
                 }
@@ -310,7 +285,6 @@ impl<'a> ClassAscent<'a> {
                 self.finish();
             }
             _ => {
-                self.halvings = 0;
                 self.best = Some(found);
                 if rise < least {
                     self.finish();
@@ -420,7 +394,7 @@ impl<'a> ClassAscent<'a> {
         let Some(best) = &self.best else { unreachable!("a model was found") };
         let (at, from) = (best.at.clone(), best.expansion.w.clone());
         let by = self.weights(&best.posterior) - &from;
-        (self.sought, self.last_steps) = (Some(at), Some(0));
+        (self.sought, self.last_gain) = (Some(at), Some(f64::INFINITY));
         self.take(Step { from, by, newton: true });
     }
 
@@ -477,28 +451,5 @@ impl<'a> ClassAscent<'a> {
         report.adjustments.zero_columns = self.problem.design.norms().iter().filter(|norm| **norm == 0.0).count();
         report.adjustments.jitter = solution.jitter;
         Ok(Some((model, report)))
-    }
-}
-
-/// Returns the precisions halfway from the best model to those of `far`, in log precision.
-fn halfway(problem: &ScaledProblem, best: &Found, far: &Hyperparameters) -> Hyperparameters {
-    let first = usize::from(problem.has_bias);
-    let precision = |of: &Hyperparameters, column: usize| {
-        let found = match column < first {
-            true => of.intercept_alpha,
-            false => of.relevance.iter().position(|k| k + first == column).map(|slot| of.alpha[slot]),
-        };
-        found.unwrap_or(PRUNED * best.expansion.sums.gram[[column, column]])
-    };
-    let middle = |column: usize| (precision(&best.at, column) * precision(far, column)).sqrt();
-    let mut relevance: Vec<usize> = best.at.relevance.iter().chain(&far.relevance).copied().collect();
-    relevance.sort_unstable();
-    relevance.dedup();
-    let intercept = best.at.intercept_alpha.or(far.intercept_alpha);
-    Hyperparameters {
-        alpha: relevance.iter().map(|k| middle(k + first)).collect(),
-        intercept_alpha: intercept.map(|_| middle(0)),
-        relevance,
-        ..best.at.clone()
     }
 }

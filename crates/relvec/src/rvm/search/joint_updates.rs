@@ -98,7 +98,7 @@ pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &Acti
 
 /// Rise of the Laplace evidence in nats below which updates with a frozen Hessian are undone. Smaller rises are not
 /// worth another search for the mode.
-const LEAST_RISE: f64 = 1e-2;
+pub(crate) const LEAST_RISE: f64 = 1e-2;
 /// Number of joint updates with a frozen Hessian from which weights are deleted.
 const DELETE_FROM: usize = 4;
 /// Largest number of modes in one refit.
