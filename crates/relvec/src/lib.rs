@@ -6,6 +6,7 @@
 mod blocks;
 mod canonical;
 mod design;
+mod dictionary_evidence;
 mod kernel;
 mod lbfgs;
 mod likelihood;

@@ -1,21 +1,25 @@
-//! Fits to rows in memory.
+//! Fits to rows in memory, to sufficient statistics, and incremental fits: rows are added to the statistics of a model,
+//! and the search continues from its precisions.
 
 use std::time::Instant;
 
 use ndarray::ArrayView2;
 
 use crate::design::Basis;
-use crate::error::{Result, require};
-use crate::model::Model;
+use crate::error::{Error, Result, require};
+use crate::model::{FittedBasis, Model, Variance};
 use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::binary_models::{self, Classes};
-use crate::rvm::compose::completion::{self, judged};
-use crate::rvm::compose::{cross_validation, single_fit, student_t};
+use crate::rvm::compose::single_fit::{self, judged};
+use crate::rvm::compose::{cross_validation, student_t};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::kernel_choice::{self, Choice};
 use crate::rvm::learn::learned_centres;
 use crate::rvm::search::driver::FitDriver;
+use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
+use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
+use crate::statistics::Statistics;
 use crate::targets::{MultiClass, Targets, check_present};
 
 impl Rvm {
@@ -83,6 +87,161 @@ impl Rvm {
     }
 }
 
+impl Rvm {
+    /// Fits a model to sufficient statistics. Kernel and candidates are those of the statistics. The relevance vectors
+    /// of the model are indices of their centres.
+    ///
+    /// # Errors
+    /// Returns an error for parameters out of range, likelihoods other than Gaussian, fewer than 2 rows, and too little
+    /// memory.
+    pub fn fit_statistics(&self, statistics: &Statistics) -> Result<(Model, Report)> {
+        self.fit_statistics_with(statistics, &mut silent, &Interrupt::default())
+    }
+
+    /// Fits as [`Rvm::fit_statistics`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit_statistics`], and [`Error::Interrupted`].
+    pub fn fit_statistics_with(
+        &self,
+        statistics: &Statistics,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        self.fit_sums(statistics, None, observer, interrupt)
+    }
+
+    /// Fits a model to sums over rows. `from` is a model of such sums at which the search starts, if there is one.
+    fn fit_sums(
+        &self,
+        statistics: &Statistics,
+        from: Option<&Hyperparameters>,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        // The settings of the candidates do not apply.
+        let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
+        own.check()?;
+        if own.validates() {
+            return Err(own.no_validation("cross-validation needs the rows, and only sums over them are known"));
+        }
+        let expected = "posterior, and no rows to keep: of the rows only sums are known";
+        require(!own.keeps_rows(), || "variance".into(), Variance::Healed.name(), expected)?;
+        own.refuse_process("sums over rows: they do not give the posterior under a process prior")?;
+        let plain = own.likelihood.as_dyn().scale_mixture().is_none();
+        let expected = "gaussian: what rows count for under Student-t noise needs the rows themselves";
+        require(plain, || "likelihood".into(), own.likelihood.name(), expected)?;
+        own.pool()?.install(|| {
+            let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
+            let (training, sums) = TrainingSet::of_statistics(&own, statistics, &interrupt)?;
+            single_fit::learn(&own, &training, Some(sums), from, &mut FitDriver::of(&own, observer, &interrupt, start))
+                .map(|fitted| judged(fitted, 0))
+        })
+    }
+
+    /// Adds rows to a fitted model without the old rows.
+    ///
+    /// Rows `x`, [N, D], in the user's units, and `targets` are added to the sufficient statistics that the model
+    /// stores ([`Rvm::keep_statistics`]). The scheme `search` then continues from the precisions of the model. The
+    /// relevance vectors of the new model have the indices of the old one.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit_statistics`], and an error for a model without statistics or with another
+    /// kernel, and for rows with other features.
+    pub fn fit_more(&self, model: &Model, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, Report)> {
+        self.fit_more_with(model, x, targets, &mut silent, &Interrupt::default())
+    }
+
+    /// Adds rows `x`, `[N, D]`, to a model as [`Rvm::fit_more`] does, with an observer and an interrupt.
+    ///
+    /// `observer` is called after each iteration, on a thread of the fit's own pool. It may stop the fit, which then
+    /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit_more`], and [`Error::Interrupted`].
+    pub fn fit_more_with(
+        &self,
+        model: &Model,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        let missing = || Error::Statistics("the model keeps none: fit it with keep_statistics".into());
+        let landmarks = &model.statistics.as_ref().ok_or_else(missing)?.landmarks;
+        self.check_same_kernel(model)?;
+        let mut sums = Statistics::of(model).ok_or_else(missing)?;
+        if x.ncols() != model.n_features {
+            let (expected, found) = (format!("{} columns, as the model has", model.n_features), x.ncols().to_string());
+            return Err(Error::Shape { what: "rows to add", expected, found });
+        }
+        let scaled = model.scaling.as_ref().map(|scaling| scaling.apply(x));
+        let rows = scaled.as_ref().map_or(x, |scaled| scaled.view());
+        self.pool()?.install(|| sums.update_with(rows, targets, interrupt))?;
+        let place = |row: &usize| landmarks.iter().position(|own| own == row).ok_or_else(missing);
+        let relevance = model.relevance.iter().map(place).collect::<Result<_>>()?;
+        let start = Hyperparameters { relevance, ..Hyperparameters::of(model) };
+        // The other schemes start with all columns, and do not return a pruned column to the model.
+        let start = matches!(self.inference, Inference::Search(_)).then_some(&start);
+        let (grown, report) = self.fit_sums(&sums, start, observer, interrupt)?;
+        let grown = Model {
+            relevance: grown.relevance.iter().map(|k| landmarks[*k]).collect(),
+            features: model.features.clone(),
+            target: model.target.clone(),
+            scaling: model.scaling.clone(),
+            statistics: Some(sums.kept(landmarks.clone())),
+            ..grown
+        };
+        Ok((grown, report))
+    }
+
+    /// Returns these parameters with a search that starts at the precisions of `model`. The training rows of `model`
+    /// must be the first rows of the next training set.
+    ///
+    /// # Errors
+    /// Returns an error for schemes other than `search`, and for a model with another kernel, with a process prior, or
+    /// whose centres are no training rows.
+    pub fn starting_from(&self, model: &Model) -> Result<Rvm> {
+        let Inference::Search(scheme) = &self.inference else {
+            let expected = "search: the other schemes do not begin at a model".into();
+            return Err(Error::Parameter { name: "inference".into(), found: self.inference.name().into(), expected });
+        };
+        self.check_same_kernel(model)?;
+        if model.learned_centres {
+            let expected = "fixed in the earlier fit: learned centres are no training rows".into();
+            return Err(Error::Parameter { name: "centres".into(), found: CentreRule::Learned.name().into(), expected });
+        }
+        if model.process.is_some() || model.labels.is_some() {
+            let expected = "ard in the fit to go on from: under a process prior there are no precisions to begin at";
+            return Err(Error::Parameter { name: "weight_prior".into(), found: "process".into(), expected: expected.into() });
+        }
+        let rows = !matches!(self.landmarks, Landmarks::Given(_)) && model.posterior.is_some();
+        if !rows {
+            return Err(Error::Targets("a start from a model needs one model whose centres are training rows".into()));
+        }
+        let start = Start::Given(Hyperparameters::of(model));
+        Ok(Rvm { inference: Inference::Search(Search { start, ..scheme.clone() }), ..self.clone() })
+    }
+
+    fn check_same_kernel(&self, model: &Model) -> Result<()> {
+        let found = match &model.expansion.basis {
+            FittedBasis::Kernel { kernel, .. } if self.basis == Basis::Kernel => {
+                if self.kernels.is_empty() && kernel.name() != self.kernel.name() {
+                    format!("{}, and that of the model is {}", self.kernel.name(), kernel.name())
+                } else {
+                    return Ok(());
+                }
+            }
+            FittedBasis::Given {} if self.basis == Basis::Given => return Ok(()),
+            _ => "one, and the model has other basis functions".into(),
+        };
+        Err(Error::Parameter { name: "kernel".into(), found, expected: "that of the model to go on from".into() })
+    }
+}
+
 fn run(
     rvm: &Rvm,
     x: ArrayView2<f64>,
@@ -93,7 +252,7 @@ fn run(
     let start = Instant::now();
     let interrupt = interrupt.for_one_fit(rvm.deadline(start));
     if !rvm.learns_basis() {
-        return completion::complete_fit(rvm, x, targets, observer, &interrupt, start);
+        return cross_validation::complete_fit(rvm, x, targets, observer, &interrupt, start);
     }
     let plain = rvm.with_stand_in();
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
@@ -121,7 +280,7 @@ fn run(
         }
         _ => (model, report),
     };
-    let (model, report) = completion::complete(rvm, &training, x, targets, (model, report))?;
+    let (model, report) = single_fit::complete(rvm, &training, x, targets, (model, report))?;
     Ok((model, Report { kernel_search, ..report }))
 }
 

@@ -16,7 +16,7 @@ use crate::query::pass::{Pass, Surveyed};
 use crate::query::sums::{ClassRequest, ClassSums, Trial};
 use crate::report::{Adjustments, Certificate, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::binary_models;
-use crate::rvm::compose::completion::judged;
+use crate::rvm::compose::single_fit::judged;
 use crate::rvm::data::build::DENSE;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::gram::scaled_problem::ScaledProblem;

@@ -2,23 +2,24 @@
 
 use std::time::Instant;
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::blocks::Blocks;
 use crate::error::{Error, Result, require};
+use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
 use crate::query::pass::{AllRows, InPasses, Pass, Surveyed};
 use crate::query::{RowSource, RowUnits};
 use crate::report::{Interrupt, Observer, Report, silent};
-use crate::rvm::compose::completion::{self, judged};
+use crate::rvm::compose::single_fit::{self, judged};
+use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::fit::for_learning;
 use crate::rvm::learn::kernel_choice::{self, Choice};
-use crate::rvm::learn::training_rows::row_units;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::dictionary::{Centres, Landmarks};
-use crate::rvm::settings::rvm::{Rvm, WeightPrior};
+use crate::rvm::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
 use crate::targets::{MultiClass, Targets, Values};
 
 /// Number of rows of the sample from which kernel, centres, amplitude and noise are learned. The kernel needs at most
@@ -251,10 +252,63 @@ impl Rvm {
                 true => own.fit_labels_of(&training, Some(&rows), driver)?,
                 false => own.fit_by_sums(&training, &rows, driver)?,
             };
-            let feature_relevance = completion::feature_relevance(&training, &model);
+            let feature_relevance = single_fit::feature_relevance(&training, &model);
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
             Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
         })
+    }
+
+    /// Fits the sufficient statistics of all rows. Kernel and landmarks are those of the sample, or the landmarks are
+    /// given. The relevance vectors of the model are indices of the sample or of the given landmarks.
+    fn fit_statistics_of(
+        &self,
+        surveyed: &Surveyed,
+        pass: &Pass,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        let (kernel, centres, candidates) = self.centres_of(surveyed, interrupt)?;
+        let statistics = self.pool()?.install(|| pass.statistics(&kernel, centres))?;
+        let (mut model, report) = self.fit_statistics_with(&statistics, observer, interrupt)?;
+        model.relevance.iter_mut().for_each(|k| *k = candidates[*k]);
+        model.statistics = self.keep_statistics.then(|| statistics.kept(candidates));
+        Ok((model, report))
+    }
+
+    /// Returns the kernel, the candidates' centres, [L, D], and the number of each in the sample or among the given
+    /// landmarks. Kernel and landmarks are those of the sample, or the landmarks are given.
+    ///
+    /// # Errors
+    /// Returns [`Error::Parameter`](crate::Error::Parameter) for settings that need all rows, and the errors of
+    /// [`Rvm::learn_kernel`].
+    pub(super) fn centres_of(&self, surveyed: &Surveyed, interrupt: &Interrupt) -> Result<(Kernel, Array2<f64>, Vec<usize>)> {
+        if self.validates() {
+            return Err(self.no_validation("cross-validation needs the rows, and they are not held"));
+        }
+        let all = self.dictionary == Dictionary::Rule(DictionaryRule::All) && self.picks_rows();
+        let expected = "auto or a number of landmarks: rows that are not held are not all candidates";
+        require(!all, || "dictionary".into(), "all", expected)?;
+        let fixed = self.centres == CentreRule::Fixed;
+        require(fixed, || "centres".into(), "learned", "fixed: rows that are not held have no gradient by centres")?;
+        let kernel = match self.learns_kernel() {
+            true => self.learn_kernel_with(surveyed.x.view(), &surveyed.targets(), interrupt)?.kernel,
+            false => self.kernel.resolve(&surveyed.data_scale())?,
+        };
+        let (centres, candidates) = match &self.landmarks {
+            Landmarks::Given(centres) => {
+                let (different, candidates) = centres.distinct(surveyed.x.ncols())?;
+                let first = |k: usize| candidates.iter().position(|candidate| *candidate == k).expect("each is there once");
+                let firsts: Vec<usize> = (0..different.nrows()).map(first).collect();
+                (different, firsts)
+            }
+            chosen => {
+                // The sample has more than 10,000 rows, so that the rule `all` does not apply.
+                let size = Dictionary::Size(self.dictionary.size(usize::MAX));
+                let candidates = self.pool()?.install(|| chosen.pick(surveyed.x.view(), size, &kernel, self.seed));
+                (surveyed.x.select(Axis(0), &candidates), candidates)
+            }
+        };
+        Ok((kernel, centres, candidates))
     }
 }
 
@@ -274,6 +328,22 @@ fn first_block(blocks: &dyn Blocks) -> Result<(usize, Option<usize>)> {
         (Some(found), Ok(()) | Err(Error::Interrupted)) => Ok(found),
         (None, Ok(())) => Err(Error::TooFewRows { found: 0, least: 2 }),
         (_, Err(error)) => Err(error),
+    }
+}
+
+/// Returns the units of a training set; `classes` is the number K of classes, `None` for real targets.
+fn row_units(training: &TrainingSet, classes: Option<usize>) -> RowUnits {
+    let units = if classes.is_some() { &[][..] } else { &training.units };
+    let typical = match training.noise.first() {
+        Some(NoisePrecision::Fixed(beta)) if training.known_noise => Some(training.units[0].scale.powi(2) / beta),
+        _ => None,
+    };
+    RowUnits {
+        scaling: None,
+        classes,
+        scale: units.iter().map(|units| units.scale).collect(),
+        mean: units.iter().map(|units| if training.rvm.bias { units.mean } else { 0.0 }).collect(),
+        typical_noise: typical,
     }
 }
 

@@ -4,11 +4,9 @@ mod evaluate;
 mod fit;
 mod fit_row_classes;
 mod fit_rows;
-mod fit_sums;
 
 /// Settings of a fit: parameters, their defaults and checks.
 mod settings {
-    pub(crate) mod check;
     pub(crate) mod dictionary;
     pub(crate) mod rvm;
     pub(crate) mod scheme;
@@ -56,18 +54,15 @@ mod search {
 /// Learning of kernels, centres, and the prior of a Gaussian process.
 mod learn {
     pub(crate) mod class_ascent;
-    pub(crate) mod dictionary_evidence;
     pub(crate) mod kernel_choice;
     pub(crate) mod label_fit;
     pub(crate) mod learned_centres;
     pub(crate) mod process_prior;
-    pub(crate) mod training_rows;
 }
 
 /// Fits that consist of several fits to a training set.
 mod compose {
     pub(crate) mod binary_models;
-    pub(crate) mod completion;
     pub(crate) mod cross_validation;
     pub(crate) mod single_fit;
     pub(crate) mod student_t;

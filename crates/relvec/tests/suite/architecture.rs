@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["linalg", "lbfgs"],
     &["kernel", "targets", "newton"],
     &["likelihood", "design", "blocks", "medoids"],
-    &["model", "sums"],
+    &["model", "sums", "dictionary_evidence"],
     &["statistics"],
     &["quadratic", "query"],
     &["process"],

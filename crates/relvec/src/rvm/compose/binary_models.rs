@@ -9,7 +9,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use crate::error::{Error, Result};
 use crate::model::{Committee, Expansion, FittedBasis, Model};
 use crate::report::{Actions, Adjustments, Certificate, Interrupt, Observer, Progress, Report, SmallWeights, Status};
-use crate::rvm::compose::completion::{self, judged};
+use crate::rvm::compose::cross_validation;
+use crate::rvm::compose::single_fit::judged;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets};
 
@@ -58,7 +59,7 @@ pub(crate) fn fit(
         let begin = Instant::now();
         let in_time = interrupt.for_one_fit(own.deadline(begin));
         let mut fit = |x: ArrayView2<f64>, targets: &Targets| {
-            let fitted = pool.install(|| completion::complete_fit(&own, x, targets, &mut observe, &in_time, begin))?;
+            let fitted = pool.install(|| cross_validation::complete_fit(&own, x, targets, &mut observe, &in_time, begin))?;
             Ok::<_, Error>(judged(fitted, targets.unused()))
         };
         let (mut member, report) = match &task.rows {

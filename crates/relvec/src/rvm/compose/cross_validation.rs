@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use crate::canonical::{Fold, all_but};
 use crate::design::Design;
@@ -20,6 +20,7 @@ use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
+use crate::targets::Targets;
 
 /// Default number of folds. If the rows allow fewer, that number is used.
 const FOLDS: usize = 5;
@@ -291,6 +292,20 @@ impl FoldLimit {
         let (class, folds) = classes.into_iter().enumerate().fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
         FoldLimit { folds, what: "rows of each class", found: format!("class {class} has {folds}") }
     }
+}
+
+/// Fits a model with a known kernel to rows `x`, `[N, D]`, and completes it. `start` is the time at which the fit began.
+pub(crate) fn complete_fit(
+    rvm: &Rvm,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+    start: Instant,
+) -> Result<(Model, Report)> {
+    let training = TrainingSet::new(rvm, x, targets, interrupt)?;
+    let fitted = fit(rvm, &training, observer, interrupt, start)?;
+    single_fit::complete(rvm, &training, x, targets, fitted)
 }
 
 /// Fits a model to a training set, with cross-validation if the settings ask for it.

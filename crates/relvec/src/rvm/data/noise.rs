@@ -38,11 +38,11 @@ pub(crate) enum NoiseProfile {
 }
 
 impl NoisePrecision {
-    /// Returns this noise precision without its hyperprior.
-    pub fn without_hyperprior(&self) -> NoisePrecision {
+    /// Returns the least and the largest noise precision, which are equal if it is fixed.
+    pub fn bounds(&self) -> (f64, f64) {
         match *self {
-            NoisePrecision::Fixed(beta) => NoisePrecision::Fixed(beta),
-            NoisePrecision::Learned { cap, .. } => NoisePrecision::Learned { cap, c: 0.0, d: 0.0 },
+            NoisePrecision::Fixed(beta) => (beta, beta),
+            NoisePrecision::Learned { cap, .. } => (0.0, cap),
         }
     }
 

@@ -8,13 +8,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{ArcArray2, Array2, Axis};
+use ndarray::{ArcArray2, Array2, Axis, concatenate};
 
 use crate::canonical::{Copies, Fold, all_variance};
 use crate::design::{Columns, Design};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
 use crate::process::Learned;
+use crate::process::label_rows::Labels;
+use crate::process::pivoted_cholesky::Points;
+use crate::query::merged_rows::DistinctRows;
 use crate::report::{Adjustments, Interrupt};
 use crate::rvm::data::noise::{NoisePrecision, RowFactors, Units, over, times};
 use crate::rvm::settings::rvm::Rvm;
@@ -385,6 +388,46 @@ impl<'a> TrainingSet<'a> {
     pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: RowFactors) -> TrainingSet<'b> {
         let weights = times(&self.sample_weights(), Some(&factors));
         TrainingSet { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
+    }
+
+    /// Merges the rows `rows` (ascending) of a training set with real targets, in internal units.
+    pub fn distinct_rows(&self, rows: &[usize]) -> DistinctRows {
+        let (x, outputs) = (self.rows.select(Axis(0), rows), self.outputs);
+        let t = Array2::from_shape_fn((rows.len(), outputs), |(n, k)| self.targets[rows[n] * outputs + k]);
+        let factors: Vec<f64> = rows.iter().map(|n| self.factors.as_ref().map_or(1.0, |f| f.factor[*n])).collect();
+        let sample_weights: Vec<f64> = rows.iter().zip(&factors).map(|(n, f)| self.weights[*n] / f).collect();
+        DistinctRows::new(x.view(), t.view(), &sample_weights, &factors)
+    }
+
+    /// Returns the number of the user's rows at each different input of the rows `rows` (ascending), for
+    /// [`DistinctRows::without_copies`]. The list is empty if the numbers are unknown.
+    pub fn users_rows(&self, rows: &[usize]) -> Vec<usize> {
+        let users = self.copies.users();
+        if users.is_empty() {
+            return vec![];
+        }
+        let groups = rows.chunk_by(|i, j| self.rows.row(*i) == self.rows.row(*j));
+        groups.map(|group| group.iter().map(|n| users[*n]).sum()).collect()
+    }
+
+    /// Returns the labels of the rows `rows` (ascending) of a training set.
+    pub fn labels_of(&self, rows: &[usize]) -> Labels {
+        let x = self.rows.select(Axis(0), rows);
+        let class: Vec<usize> = rows.iter().map(|n| self.targets[*n] as usize).collect();
+        let weights: Vec<f64> = rows.iter().map(|n| self.weights[*n]).collect();
+        Labels::new(x.view(), &class, self.outputs + 1, &weights)
+    }
+
+    /// Returns the points of a factorisation for a training set, of which `rows` are all rows.
+    pub fn points_of(&self, rows: &DistinctRows) -> Points {
+        let all: Vec<usize> = (0..self.origin.len()).collect();
+        match (self.rows_of(&all), self.columns(&all).1) {
+            (None, Columns::Kernel { centres, .. }) => Points { x: concatenate![Axis(0), rows.x, centres], first: rows.len() },
+            _ => {
+                assert_eq!(all.len(), rows.len(), "each different input is a candidate");
+                Points { x: rows.x.clone(), first: 0 }
+            }
+        }
     }
 }
 

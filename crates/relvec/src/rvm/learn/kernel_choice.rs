@@ -28,13 +28,15 @@ use crate::query::pass::AllRows;
 use crate::report::{Interrupt, KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::training_rows::{MOST_ROWS, labels_of, users_rows};
 use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Targets;
 
 /// Largest number of rows of a dense process, whose time grows with the cube of the rows.
 pub(super) const ROWS: usize = 1000;
+/// Largest training set for which a kernel and its process are learned from a dense process alone. Larger ones continue
+/// with more rows than a dense process can use.
+pub(super) const MOST_ROWS: usize = 3000;
 /// Number of rows and centres of the sparse process, for training sets of more than [`MOST_ROWS`] rows. 3,000 rows save
 /// a fifth of the time of learning, and lose 0.01 nats on elevators and protein structures. 600 centres take a fifth
 /// more time, and gain 0.04 nats on a rough function (kin40k) and at most 0.01 elsewhere.
@@ -97,7 +99,7 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
 pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(Learned, KernelSearch)> {
     let begin = Instant::now();
     let drawn = random_subset(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
-    let labels = rvm.likelihood.is_for_classes().then(|| labels_of(training, &drawn));
+    let labels = rvm.likelihood.is_for_classes().then(|| training.labels_of(&drawn));
     let surrogate = Surrogate::of(training);
     let rows = surrogate.rows(training, &drawn);
     let moments = Moments::new(training.rows.view(), &training.sample_weights());
@@ -195,7 +197,7 @@ impl Surrogate {
         let of = |v: &[f64]| -> Vec<f64> { drawn.iter().map(|n| v[*n]).collect() };
         let (x, t) = (training.rows.select(Axis(0), drawn), self.t.select(Axis(0), drawn));
         let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors));
-        rows.without_copies(&users_rows(training, drawn))
+        rows.without_copies(&training.users_rows(drawn))
     }
 
     /// Returns the targets of a process: real targets as they are, the labels of classes, or the log rates of counts.
@@ -254,11 +256,11 @@ struct Judge {
 impl Judge {
     /// Returns a comparison on the rows `some` of a training set, which include the rows `left_out` (both ascending).
     fn new(training: &TrainingSet, some: &[usize], left_out: &[usize], seed: u64) -> Judge {
-        let left_out = labels_of(training, left_out);
+        let left_out = training.labels_of(left_out);
         let centres: Vec<usize> = random_subset(some.len(), JUDGED_CENTRES, seed).into_iter().map(|k| some[k]).collect();
         let x = concatenate![Axis(0), left_out.rows.x, training.rows.select(Axis(0), &centres)];
         let points = Points { x, first: left_out.rows.len() };
-        Judge { left_out, all: labels_of(training, some), points }
+        Judge { left_out, all: training.labels_of(some), points }
     }
 
     /// Returns the logits of the left-out labels, [S, C], for a kernel with its best ratio; `None` if there is no time
@@ -362,7 +364,7 @@ fn of_labels(
     } else {
         let [first, second] = halves(training, labels.rows.len(), seed);
         for (half, rest) in [(&first, &second), (&second, &first)] {
-            let (one, each) = (one_width(&labels_of(training, half))?, process(Some(half))?);
+            let (one, each) = (one_width(&training.labels_of(half))?, process(Some(half))?);
             gains.extend(Judge::new(training, &some, rest, seed).gains(training, &one, &each)?);
         }
     }

@@ -25,7 +25,6 @@ use crate::query::pass::AllRows;
 use crate::query::sums::RatioSums;
 use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status};
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::training_rows::{MOST_ROWS, labels_of, points_of};
 use crate::rvm::learn::{kernel_choice, process_prior};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::rvm::Rvm;
@@ -96,18 +95,18 @@ impl Rvm {
         let all = training.rows.nrows();
         let whole = match rows {
             Some(rows) => self.regress_rows(training, rows, &learned)?,
-            None if all > MOST_ROWS => self.regress_many(training, &learned)?,
+            None if all > kernel_choice::MOST_ROWS => self.regress_many(training, &learned)?,
             None => None,
         };
         let partly = rows.is_some() && whole.is_none();
         let (found, rows, adjustments) = match whole {
             Some(found) => (found, all, training.adjustments.clone()),
             None => {
-                let most = if training.interrupt.is_late() { kernel_choice::ROWS } else { MOST_ROWS };
+                let most = if training.interrupt.is_late() { kernel_choice::ROWS } else { kernel_choice::MOST_ROWS };
                 let rows = kernel_choice::affordable(training, most)?;
                 let sample = (rows < all).then(|| training.with_rows(self, &random_subset(all, rows, self.seed)));
                 let part = sample.as_ref().unwrap_or(training);
-                let labels = labels_of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
+                let labels = part.labels_of(&(0..part.rows.nrows()).collect::<Vec<_>>());
                 let found = if learned.has_structure { self.regress(part, &labels, &learned)? } else { None };
                 (found.unwrap_or_else(|| frequencies(training)), rows, part.adjustments.clone())
             }
@@ -158,7 +157,7 @@ impl Rvm {
         if score.value + learned.log_posterior - learned.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
         }
-        let points = points_of(training, &labels.rows);
+        let points = training.points_of(&labels.rows);
         let scores = dense_at(&points, labels, &score.dense, &learned.kernel, log_ratio);
         let n = labels.rows.len();
         let weights = |pivots: &Pivots| {
@@ -181,7 +180,7 @@ impl Rvm {
         if training.interrupt.is_late() || training.taken + bytes > training.memory_limit {
             return Ok(None);
         }
-        let all = labels_of(training, &(0..n).collect::<Vec<_>>());
+        let all = training.labels_of(&(0..n).collect::<Vec<_>>());
         self.regress_rows(training, &AllRows::Held(&all.rows), learned)
     }
 
@@ -192,7 +191,7 @@ impl Rvm {
             return Ok(None);
         }
         let (n, kernel) = (training.rows.nrows(), &learned.kernel);
-        let labels = labels_of(training, &random_subset(n, MOST_ROWS, self.seed.wrapping_add(2)));
+        let labels = training.labels_of(&random_subset(n, kernel_choice::MOST_ROWS, self.seed.wrapping_add(2)));
         let drawn = self.drawn(training, labels.rows.len(), 1);
         let points = Points {
             x: concatenate![Axis(0), labels.rows.x, process_prior::centres_of(training, &drawn)],

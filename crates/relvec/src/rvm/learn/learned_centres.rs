@@ -1,18 +1,21 @@
 //! Centres that are moved off their rows by the gradient of the log evidence, (M38).
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
 use crate::canonical::random_subset;
 use crate::design::Columns as Basis;
+use crate::dictionary_evidence::{BIAS_PRECISION, Columns, Sample};
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
 use crate::lbfgs::{self, Limits};
+use crate::likelihood::{Bernoulli, Likelihood};
 use crate::memory::afford;
 use crate::model::Model;
+use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::learn::dictionary_evidence::{BIAS_PRECISION, Columns, Sample};
 use crate::rvm::settings::rvm::Rvm;
 
 /// Number of centres that are moved, unless the model has more.
@@ -73,7 +76,7 @@ pub(crate) fn learn(
     if m == 0 {
         return Ok(None);
     }
-    let grams = 5 + Sample::targets(training);
+    let grams = 5 + targets(training);
     let bytes = |rows: usize| 8 * (4 * rows * (m + features) + grams * m * m + 30 * m * features) as u64;
     let most = if rvm.likelihood.as_dyn().constant_curvature() { MOST_ROWS } else { MOST_MOVING_ROWS };
     let mut size = (ROWS_PER_NUMBER * m * (features + 1)).clamp(LEAST_ROWS, most).min(training.rows.nrows());
@@ -96,7 +99,7 @@ pub(crate) fn learn(
     };
     let sample = |size: usize| {
         let rows = random_subset(training.rows.nrows(), size, rvm.seed);
-        Sample::of(training, &rows, to_widths(training.rows.select(Axis(0), &rows).view()))
+        sample_of(training, &rows, to_widths(training.rows.select(Axis(0), &rows).view()))
     };
     let begin = Configuration { kernel: unit_kernel, z: to_widths(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
     if !begin.z.iter().all(|v| v.is_finite()) {
@@ -133,6 +136,42 @@ fn first_candidates(training: &TrainingSet, model: &Model, seed: u64) -> Vec<usi
     let room = MOST.saturating_sub(candidates.len());
     candidates.extend(random_subset(unused.len(), room, seed).into_iter().map(|k| unused[k]));
     candidates
+}
+
+/// Returns some rows of a training set, with inputs `x` in the units of the kernel, [n, D].
+///
+/// For more than two classes, each class is learned against the others. A Hessian of all classes would cost the
+/// square of the number of classes times as much.
+fn sample_of<'a>(training: &'a TrainingSet, rows: &[usize], x: Array2<f64>) -> Sample<'a> {
+    let (outputs, targets) = (training.outputs, &training.targets);
+    let of_rows = |f: &dyn Fn(usize) -> f64| rows.iter().map(|n| f(*n)).collect();
+    let (t, likelihood): (Vec<Vec<f64>>, Cow<Likelihood>) = match &training.rvm.likelihood {
+        Likelihood::Softmax(_) => (
+            (0..=outputs).map(|k| of_rows(&|n| f64::from(targets[n] == k as f64))).collect(),
+            Cow::Owned(Bernoulli::default().into()),
+        ),
+        own => ((0..outputs).map(|k| of_rows(&|n| targets[n * outputs + k])).collect(), Cow::Borrowed(own)),
+    };
+    let noise = match &training.noise[..] {
+        // Classes have no noise, and `noise` has one entry.
+        [noise] => vec![noise.bounds(); t.len()],
+        several => several.iter().map(NoisePrecision::bounds).collect(),
+    };
+    Sample {
+        x,
+        t,
+        c: rows.iter().map(|n| training.weights[*n]).collect(),
+        count: training.count_of(rows).0,
+        likelihood,
+        noise,
+        bias: training.rvm.bias,
+        interrupt: training.interrupt.clone(),
+    }
+}
+
+/// Returns the number of targets of a row of a training set.
+fn targets(training: &TrainingSet) -> usize {
+    training.outputs + usize::from(matches!(training.rvm.likelihood, Likelihood::Softmax(_)))
 }
 
 /// Returns the learned kernel in the user's units. `found` is in units of `first`, the kernel that learning began with.

@@ -27,7 +27,6 @@ use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Statu
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::kernel_choice;
-use crate::rvm::learn::training_rows::{MOST_ROWS, distinct_rows, points_of, users_rows};
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::{Rvm, WeightPrior};
@@ -80,7 +79,7 @@ impl Rvm {
             }
             WeightPrior::Process => Ok(true),
             WeightPrior::Auto => {
-                let few = rows <= MOST_ROWS || self.has_no_search_settings();
+                let few = rows <= kernel_choice::MOST_ROWS || self.has_no_search_settings();
                 Ok(rows > 0 && few && !spline && self.without_process().is_none())
             }
         }
@@ -102,12 +101,12 @@ impl Rvm {
         let begin = Instant::now();
         let (model, report) = searched;
         let all: Vec<usize> = (0..training.rows.nrows()).collect();
-        let rows = distinct_rows(training, &all);
+        let rows = training.distinct_rows(&all);
         let prior = self.process_of(training)?;
-        let points = points_of(training, &rows);
+        let points = training.points_of(&rows);
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
-        let even = rows.without_copies(&users_rows(training, &all));
+        let even = rows.without_copies(&training.users_rows(&all));
         let left = |pivots: &Pivots| ratio * pivots.mean_residual(&even.weights);
         if prior.structure {
             let candidates = model.relevance.iter().filter_map(|row| training.candidate_of.get(*row).copied().flatten());
@@ -190,12 +189,12 @@ impl Rvm {
 
     /// Returns true if a fit to this training set has the process prior without a preceding search.
     pub(in crate::rvm) fn fits_many(&self, training: &TrainingSet) -> Result<bool> {
-        Ok(training.rows.nrows() > MOST_ROWS && !self.likelihood.is_for_classes() && self.has_process(training)?)
+        Ok(training.rows.nrows() > kernel_choice::MOST_ROWS && !self.likelihood.is_for_classes() && self.has_process(training)?)
     }
 
     /// Fits a process prior to a large training set.
     pub(in crate::rvm) fn fit_many(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-        let rows = distinct_rows(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
+        let rows = training.distinct_rows(&(0..training.rows.nrows()).collect::<Vec<_>>());
         self.fit_by_sums(training, &AllRows::Held(&rows), driver)
     }
 
@@ -210,7 +209,7 @@ impl Rvm {
         let n = training.rows.nrows();
         let prior = self.process_of(training)?;
         let drawn = random_subset(n, ROWS, self.seed.wrapping_add(2));
-        let sample = distinct_rows(training, &drawn).without_copies(&users_rows(training, &drawn));
+        let sample = training.distinct_rows(&drawn).without_copies(&training.users_rows(&drawn));
         let candidates = self.drawn(training, sample.len(), LADDER.len());
         let points = Points { x: concatenate![Axis(0), sample.x, centres_of(training, &candidates)], first: sample.len() };
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;

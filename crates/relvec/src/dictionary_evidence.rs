@@ -1,5 +1,5 @@
 //! The log evidence of all kernels of a small dictionary at given precisions, and its exact gradient in the precisions,
-//! the kernel's parameters and the centres, (M15) and (M35). Centres and kernels are learned by it.
+//! the kernel's parameters and the centres, (M15) and (M35). Centres are learned by it.
 
 use std::borrow::Cow;
 use std::f64::consts::PI;
@@ -7,22 +7,15 @@ use std::f64::consts::PI;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, s};
 use rayon::prelude::*;
 
-use crate::design;
+use crate::design::{self, GROUPS, TILE_ROWS};
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
 use crate::lbfgs::{self, Limits, Peak};
-use crate::likelihood::{Bernoulli, Likelihood, Working};
+use crate::likelihood::{Likelihood, Working};
 use crate::linalg::{self, Cholesky};
 use crate::newton::{self, Iterate, Mode, Objective};
 use crate::report::Interrupt;
-use crate::rvm::data::noise::NoisePrecision;
-use crate::rvm::data::training_set::TrainingSet;
 
-/// Number of rows of a tile, which one thread computes and consumes.
-const TILE_ROWS: usize = 256;
-/// Number of groups of tiles. Groups are summed in parallel and then in order, so that results do not depend on the
-/// number of threads.
-const GROUPS: usize = 16;
 /// Number of rows of a block of a Gram product. The fit can be interrupted between blocks.
 const GRAM_ROWS: usize = 8192;
 /// Relative precision of the bias.
@@ -43,8 +36,8 @@ pub(crate) struct Sample<'a> {
     pub count: f64,
     /// Likelihood of the fit. For more than two classes it is that of one class against the others.
     pub likelihood: Cow<'a, Likelihood>,
-    /// Noise precision of each target.
-    pub noise: Vec<NoisePrecision>,
+    /// Least and largest noise precision of each target, which are equal if it is fixed.
+    pub noise: Vec<(f64, f64)>,
     pub bias: bool,
     pub interrupt: Interrupt,
 }
@@ -91,43 +84,7 @@ pub(crate) struct Gradient {
     pub centres: Array2<f64>,
 }
 
-impl<'a> Sample<'a> {
-    /// Returns some rows of a training set, with inputs `x` in the units of the kernel, [n, D].
-    ///
-    /// For more than two classes, each class is learned against the others. A Hessian of all classes would cost the
-    /// square of the number of classes times as much.
-    pub fn of(training: &'a TrainingSet, rows: &[usize], x: Array2<f64>) -> Sample<'a> {
-        let (outputs, targets) = (training.outputs, &training.targets);
-        let of_rows = |f: &dyn Fn(usize) -> f64| rows.iter().map(|n| f(*n)).collect();
-        let (t, likelihood): (Vec<Vec<f64>>, Cow<Likelihood>) = match &training.rvm.likelihood {
-            Likelihood::Softmax(_) => (
-                (0..=outputs).map(|k| of_rows(&|n| f64::from(targets[n] == k as f64))).collect(),
-                Cow::Owned(Bernoulli::default().into()),
-            ),
-            own => ((0..outputs).map(|k| of_rows(&|n| targets[n * outputs + k])).collect(), Cow::Borrowed(own)),
-        };
-        let noise = match &training.noise[..] {
-            // Classes have no noise, and `noise` has one entry.
-            [noise] => vec![noise.without_hyperprior(); t.len()],
-            several => several.iter().map(NoisePrecision::without_hyperprior).collect(),
-        };
-        Sample {
-            x,
-            t,
-            c: rows.iter().map(|n| training.weights[*n]).collect(),
-            count: training.count_of(rows).0,
-            likelihood,
-            noise,
-            bias: training.rvm.bias,
-            interrupt: training.interrupt.clone(),
-        }
-    }
-
-    /// Returns the number of targets of a row of a training set.
-    pub fn targets(training: &TrainingSet) -> usize {
-        training.outputs + usize::from(matches!(training.rvm.likelihood, Likelihood::Softmax(_)))
-    }
-
+impl Sample<'_> {
     /// Returns the number of columns before the kernels.
     pub fn first(&self) -> usize {
         usize::from(self.bias)
@@ -242,7 +199,7 @@ impl<'s> Columns<'s> {
         for (k, t) in self.sample.t.iter().enumerate() {
             self.sample.interrupt.check()?;
             let found = match &self.sums {
-                Some((gram, f)) => self.gaussian(gram, &f[k], t, &self.sample.noise[k], a),
+                Some((gram, f)) => self.gaussian(gram, &f[k], t, self.sample.noise[k], a),
                 None => self.laplace(a, t, near.map(|near| &near[k])),
             };
             match found {
@@ -255,7 +212,14 @@ impl<'s> Columns<'s> {
     }
 
     /// Returns the posterior under Gaussian noise (M7); gram: `[M, M]`, f: `[M]`, where `a` are the relative precisions.
-    fn gaussian(&self, gram: &Array2<f64>, f: &Array1<f64>, t: &[f64], noise: &NoisePrecision, a: &[f64]) -> Result<Posterior> {
+    fn gaussian(
+        &self,
+        gram: &Array2<f64>,
+        f: &Array1<f64>,
+        t: &[f64],
+        (least, most): (f64, f64),
+        a: &[f64],
+    ) -> Result<Posterior> {
         let factor = Cholesky::of_sum(gram, a)?;
         let mut z = f.clone().insert_axis(Axis(1));
         linalg::solve_lower(factor.lower.view(), z.view_mut());
@@ -264,7 +228,7 @@ impl<'s> Columns<'s> {
         let count = self.sample.count;
         let tt: f64 = self.sample.c.iter().zip(t).map(|(c, t)| c * t * t).sum();
         let residual_squares = (tt - squares).max(1e-13 * tt.max(f64::MIN_POSITIVE));
-        let beta = noise.precision(residual_squares, count);
+        let beta = (count / residual_squares).clamp(least, most);
         let sum_log_a: f64 = a.iter().map(|a| a.ln()).sum();
         let log_evidence =
             -0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + factor.log_det() - sum_log_a + beta * residual_squares);
@@ -459,7 +423,7 @@ fn covariance(factor: &Cholesky) -> Array2<f64> {
 mod tests {
     use super::*;
     use crate::kernel::{DataScale, Form, Gamma};
-    use crate::likelihood::Gaussian;
+    use crate::likelihood::{Bernoulli, Gaussian};
 
     fn draw(n: usize, features: usize, seed: u64) -> Array2<f64> {
         let mut state = seed;
@@ -480,13 +444,12 @@ mod tests {
     #[test]
     fn gradient_equals_finite_differences() {
         let (regression, classes) = (Likelihood::from(Gaussian::default()), Likelihood::from(Bernoulli::default()));
-        let learned = |cap| NoisePrecision::Learned { cap, c: 0.0, d: 0.0 };
         let cases = [
-            (&regression, learned(1e6), true),
-            (&regression, learned(2.0), false),
-            (&regression, NoisePrecision::Fixed(3.0), true),
-            (&classes, NoisePrecision::Fixed(1.0), true),
-            (&classes, NoisePrecision::Fixed(1.0), false),
+            (&regression, (0.0, 1e6), true),
+            (&regression, (0.0, 2.0), false),
+            (&regression, (3.0, 3.0), true),
+            (&classes, (1.0, 1.0), true),
+            (&classes, (1.0, 1.0), false),
         ];
         for name in Kernel::NAMES {
             for gamma in [Gamma::Value(0.4), vec![0.3, 0.9].into()] {
