@@ -20,9 +20,9 @@ use crate::report::Interrupt;
 pub(super) const EVALUATIONS: usize = 40;
 /// The maximisation ends when two evaluations gain less than this many nats per row and output. 1e-5 gives no better
 /// held-out density.
-pub(super) const TOLERANCE: f64 = 1e-4;
-/// Largest change of a logarithm in one step.
-pub(super) const STEP: f64 = 2.0;
+pub(crate) const TOLERANCE: f64 = 1e-4;
+/// Largest change of a logarithm in one step. Centres move by at most as many widths of the kernel.
+pub(crate) const STEP: f64 = 2.0;
 /// Initial noise variance, for targets of unit variance. The initial amplitude is 1.
 const FIRST_NOISE: f64 = 0.1;
 /// Trial values of gamma. From the maximum that the gradient has reached, each feature in turn is tried at these
@@ -54,7 +54,7 @@ pub(super) const CONSTANT: f64 = 1.0;
 const MORE_EVALUATIONS: usize = 20;
 /// Number of evaluations without gain that ends a maximisation. More are allowed if it starts near a maximum, where the
 /// first steps are too long.
-const PATIENCE: usize = 2;
+pub(crate) const PATIENCE: usize = 2;
 const MORE_PATIENCE: usize = 5;
 /// Smallest gamma of a feature at the start on more rows. Below it, a feature that the first rows do not use has no
 /// gradient.

@@ -14,6 +14,7 @@ use crate::lbfgs::{self, Limits};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::memory::afford;
 use crate::model::Model;
+use crate::process::kernel::{PATIENCE, STEP, TOLERANCE};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::settings::rvm::Rvm;
@@ -32,18 +33,9 @@ const MOST_MOVING_ROWS: usize = 10_000;
 /// its own precision from the start, some would keep almost zero weights. The second one uses all rows and a precision
 /// for each kernel.
 const FIRST_SHARE: usize = 4;
-/// Largest number of evidence evaluations of the first maximisation, and of the second.
-const FIRST_EVALUATIONS: usize = 25;
+/// Largest number of evidence evaluations of each maximisation.
 const EVALUATIONS: usize = 20;
-/// A maximisation ends when `PATIENCE` evaluations gain less than `TOLERANCE` nats per row.
-const PATIENCE: usize = 5;
-const TOLERANCE: f64 = 1e-4;
-/// Largest step, in widths of the kernel.
-const STEP: f64 = 3.0;
-/// Initial log of the shared precision.
-const FIRST_LOG_PRECISION: f64 = -2.0;
-/// Largest change of the log of a precision, and of the log of a parameter of the kernel.
-const PRECISION_RANGE: f64 = 12.0;
+/// Largest change of the log of a parameter of the kernel.
 const KERNEL_RANGE: f64 = 3.0;
 
 /// Kernel and centres at the maximum.
@@ -101,24 +93,19 @@ pub(crate) fn learn(
         let rows = random_subset(training.rows.nrows(), size, rvm.seed);
         sample_of(training, &rows, to_widths(training.rows.select(Axis(0), &rows).view()))
     };
-    let begin = Configuration { kernel: unit_kernel, z: to_widths(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
+    let begin = Configuration { kernel: unit_kernel, z: to_widths(z.view()), log_a: vec![BIAS_PRECISION.ln()] };
     if !begin.z.iter().all(|v| v.is_finite()) {
         return Ok(None);
     }
-    let maximise = |size: usize, from: &Configuration, evaluations: usize| {
+    let maximise = |size: usize, from: &Configuration| {
         let sample = sample(size);
-        if !sample.x.iter().all(|v| v.is_finite()) {
-            Ok(None)
-        } else {
-            from.maximise(&sample, with_kernel, evaluations, &is_late)
-        }
+        if !sample.x.iter().all(|v| v.is_finite()) { Ok(None) } else { from.maximise(&sample, with_kernel, &is_late) }
     };
-    let Some((mut end, mut evaluations)) = maximise((size / FIRST_SHARE).max(LEAST_ROWS).min(size), &begin, FIRST_EVALUATIONS)?
-    else {
+    let Some((mut end, mut evaluations)) = maximise((size / FIRST_SHARE).max(LEAST_ROWS).min(size), &begin)? else {
         return Ok(None);
     };
     end.log_a = end.each_its_own(rvm.bias);
-    if let Some((further, more)) = maximise(size, &end, EVALUATIONS)? {
+    if let Some((further, more)) = maximise(size, &end)? {
         end = further;
         evaluations += more;
     }
@@ -215,20 +202,13 @@ impl Configuration {
             return Ok(best.map(|best| Start { from: best.x, bounds: vec![columns.range()] }));
         }
         let least = columns.least().max(f64::MIN_POSITIVE).ln();
-        let around = |v: &f64| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least));
-        Ok(Some(Start { from: self.log_a.clone(), bounds: self.log_a.iter().map(around).collect() }))
+        Ok(Some(Start { from: self.log_a.clone(), bounds: vec![(least, f64::INFINITY); self.log_a.len()] }))
     }
 
     /// Maximises the evidence in the log precisions, the centres and (if they are learned) the logs of the kernel's
     /// parameters. Returns the maximum and the number of evaluations. Returns `None` if there is no evidence at the
     /// start, or no time.
-    fn maximise(
-        &self,
-        sample: &Sample,
-        with_kernel: bool,
-        evaluations: usize,
-        is_late: &dyn Fn() -> bool,
-    ) -> Result<Option<(Configuration, usize)>> {
+    fn maximise(&self, sample: &Sample, with_kernel: bool, is_late: &dyn Fn() -> bool) -> Result<Option<(Configuration, usize)>> {
         let (shared, first) = (self.log_a.len() == 1, sample.first());
         let Some(Start { mut from, mut bounds }) = self.precisions(sample, shared)? else { return Ok(None) };
         let p = from.len();
@@ -250,7 +230,7 @@ impl Configuration {
             let z = Array2::from_shape_vec(self.z.dim(), x[q..].to_vec()).expect("as many centres");
             Configuration { kernel, z, log_a: x[..p].to_vec() }
         };
-        let limits = Limits { evaluations, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
+        let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
         let mut near = None;
         let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
             if is_late() {
