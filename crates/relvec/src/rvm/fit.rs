@@ -39,7 +39,7 @@ impl Rvm {
     /// returns a valid model. Another thread may stop the fit by `interrupt`, which returns an error.
     ///
     /// # Errors
-    /// Returns the errors of [`Rvm::fit`], and [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Returns the errors of [`Rvm::fit`], and [`Error::Interrupted`].
     pub fn fit_with(
         &self,
         x: ArrayView2<f64>,

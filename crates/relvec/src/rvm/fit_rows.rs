@@ -279,7 +279,7 @@ impl Rvm {
     /// landmarks. Kernel and landmarks are those of the sample, or the landmarks are given.
     ///
     /// # Errors
-    /// Returns [`Error::Parameter`](crate::Error::Parameter) for settings that need all rows, and the errors of
+    /// Returns [`Error::Parameter`] for settings that need all rows, and the errors of
     /// [`Rvm::learn_kernel`].
     pub(super) fn centres_of(&self, surveyed: &Surveyed, interrupt: &Interrupt) -> Result<(Kernel, Array2<f64>, Vec<usize>)> {
         if self.validates() {

@@ -309,7 +309,7 @@ impl Rvm {
     /// Checks the parameters without data.
     ///
     /// # Errors
-    /// Returns [`Error::Parameter`](crate::Error::Parameter), which names the first parameter that is out of its range or cannot be
+    /// Returns [`Error::Parameter`], which names the first parameter that is out of its range or cannot be
     /// combined with another one.
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
@@ -431,7 +431,7 @@ impl Rvm {
     /// Checks the parameters for targets of several outputs.
     ///
     /// # Errors
-    /// Returns [`Error::Parameter`](crate::Error::Parameter) for the scheme `variational`, hyperpriors on weights, and kept statistics.
+    /// Returns [`Error::Parameter`] for the scheme `variational`, hyperpriors on weights, and kept statistics.
     pub(crate) fn check_several_outputs(&self, outputs: usize) -> Result<()> {
         let scheme = self.inference.name();
         let expected = format!("search, sequential, mackay or em: the scheme fits one output, found {outputs}");
