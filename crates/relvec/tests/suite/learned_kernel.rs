@@ -273,6 +273,20 @@ fn interrupt_ends_the_learning_of_a_kernel() {
     assert_eq!(found, Err(Error::Interrupted));
 }
 
+/// A product of functions of two features shows only where both widths are small: none of the two alone has an effect,
+/// and from wide kernels the gradient leads to even wider ones.
+#[test]
+fn interaction_is_found_among_features_without_effect() {
+    for seed in 0..30 {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let x = Array2::from_shape_simple_fn((100, 6), &mut normal);
+        let t: Array1<f64> = x.outer_iter().map(|x| (2.0 * x[0]).sin() * (2.0 * x[1]).cos() + 0.1 * normal()).collect();
+        let noise = learn(&Rvm::default(), &x, &t).noise_variance[0];
+        assert!(noise < 0.3 * t.var(0.0), "seed {seed}: noise variance {noise} of {}", t.var(0.0));
+    }
+}
+
 /// From all features at once the gradient may lead to a maximum whose kernel is not used. A step in a single feature is
 /// found from trials of one feature at a time.
 #[test]
