@@ -255,6 +255,10 @@ impl KernelLearner<'_> {
         }
         start[1..=objective.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()) + NARROWER.ln());
         let Some(found) = objective.ascend(&start, &mut Steps::default())? else { return Ok(from) };
+        // At the deadline the kernel may still be nearly as narrow as at the start.
+        if self.interrupt.is_late() {
+            return Ok(from);
+        }
         let evaluations = from.evaluations + found.evaluations;
         Ok(Maximum { log_evidence: from.log_evidence, log_posterior: from.log_posterior, evaluations, ..found })
     }

@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use crate::linalg;
 use crate::process::label_rows::Labels;
 use crate::process::link;
-use crate::process::pivoted_cholesky::{Pivots, Points};
+use crate::process::pivoted_cholesky::{LEAST_CENTRES, Pivots, Points};
 use crate::report::Interrupt;
 
 /// A classifier before its conversion to a model.
@@ -47,7 +47,8 @@ pub(crate) struct Regression<'a> {
 impl Regression<'_> {
     /// Fits the link, chooses the few centres that represent the probabilities, and computes their weights. `weights`
     /// returns the constant and the weights of the centres' features, [1 + M, C]. Centres are added until the mean
-    /// divergence is at most `most_divergence`, or there are `most`. Returns `None` if no centre is needed.
+    /// divergence is at most `most_divergence`, or there are `most`, or the deadline has passed and there are
+    /// [`LEAST_CENTRES`]. Returns `None` if no centre is needed.
     ///
     /// # Errors
     /// Returns [`Error::Interrupted`] if the fit was stopped by hand, and the errors of `weights`.
@@ -68,7 +69,8 @@ impl Regression<'_> {
             if interrupt.is_raised_by_hand() {
                 return Err(Error::Interrupted);
             }
-            if divergence <= most_divergence || pivots.centres().len() == most || interrupt.is_late() {
+            let count = pivots.centres().len();
+            if divergence <= most_divergence || count == most || count >= LEAST_CENTRES && interrupt.is_late() {
                 break divergence;
             }
             let Some(point) = farthest(&pivots, points.first, &left) else { break divergence };

@@ -17,6 +17,9 @@ use crate::report::Interrupt;
 /// divide rounding errors by their own root. Ten times the limit would exclude centres that matter if the noise
 /// variance is 1e-6 of the variance of the targets.
 const SPANNED: f64 = 1e-12;
+/// Number of centres that are chosen even after the deadline. They take some hundredths of a second, and without centres a
+/// model would predict a constant.
+pub(crate) const LEAST_CENTRES: usize = 100;
 
 /// Points of a factorisation: the different inputs, followed by given landmarks.
 #[derive(Clone)]
@@ -86,7 +89,8 @@ impl<'a> Pivots<'a> {
     }
 
     /// Makes all points of `first` centres that are not spanned, in the order of largest residual, and then points of
-    /// `among`. Stops if `enough` returns true, if there are `most` centres, or if the deadline has passed.
+    /// `among`. Stops if `enough` returns true, if there are `most` centres, or if the deadline has passed
+    /// and there are [`LEAST_CENTRES`].
     ///
     /// # Errors
     /// Returns [`Error::Interrupted`] if the fit was stopped by hand.
@@ -105,7 +109,8 @@ impl<'a> Pivots<'a> {
             if interrupt.is_raised_by_hand() {
                 return Err(Error::Interrupted);
             }
-            let Some(point) = self.largest(among).filter(|_| !interrupt.is_late()) else { break };
+            let late = self.centres.len() >= LEAST_CENTRES && interrupt.is_late();
+            let Some(point) = self.largest(among).filter(|_| !late) else { break };
             self.add(point);
         }
         Ok(())

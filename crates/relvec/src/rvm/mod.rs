@@ -46,7 +46,6 @@ mod search {
     pub(crate) mod local_search;
     pub(crate) mod outer_loop;
     pub(crate) mod sequential;
-    pub(crate) mod time_budget;
     pub(crate) mod variational;
     pub(crate) mod working_sets;
 }
@@ -66,6 +65,7 @@ mod compose {
     pub(crate) mod cross_validation;
     pub(crate) mod single_fit;
     pub(crate) mod student_t;
+    pub(crate) mod time_budget;
 }
 
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation};

@@ -315,8 +315,8 @@ fn time_limits_end_with_a_model() {
     }
 }
 
-/// If the time is too short for the sums over all rows, which precede any model, the model is that of a sample, for any
-/// basis functions. With enough time it is that of all rows.
+/// If the time is too short for the sums over all rows, which precede any model, the model is that of a sample. With
+/// enough time it is that of all rows.
 #[test]
 fn time_limits_leave_rows_out() {
     let data = friedman(8, 9000);
@@ -325,7 +325,6 @@ fn time_limits_leave_rows_out() {
     let cases = [
         landmarks.clone(),
         Rvm { landmarks: given, ..all(0.3) },
-        Rvm { basis: Basis::Given, ..Rvm::tipping2001() },
         Rvm { likelihood: StudentT::default().into(), ..landmarks.clone() },
         Rvm { inference: MacKay::default().into(), ..landmarks.clone() },
         // Some thousand candidates, of which the sample has fewer.
@@ -348,9 +347,45 @@ fn time_limits_leave_rows_out() {
             assert_eq!(centres, data.x.select(Axis(0), &model.relevance), "case {k}");
         }
     }
+    let columns = Data { x: uniform(8, 9000, 200, 1.0), ..friedman(8, 9000) };
+    let (model, report) = columns.fit(&Rvm { basis: Basis::Given, time_limit: Some(1e-9), ..Rvm::tipping2001() });
+    sound(&model, &report);
+    assert_eq!((report.status, model.n_rows), (Status::TimeLimit, 2000), "a design matrix");
+
     let (model, report) = data.fit(&Rvm { time_limit: Some(1e6), ..landmarks.clone() });
     assert_eq!((report.adjustments.left_out_rows, report.status), (0, Status::Converged));
     assert_eq!(model.to_json().unwrap(), data.fit(&landmarks).0.to_json().unwrap());
+}
+
+/// However little time there is, the model predicts better than a constant.
+#[test]
+fn time_limits_leave_a_model_that_predicts() {
+    let (many, few) = (friedman(9, 12_000), friedman(10, 3000));
+    let mackay = Rvm { inference: MacKay::default().into(), ..all(0.3) };
+    let cases = [
+        (&many, Rvm::default()),
+        (&few, classifier(Rvm::default())),
+        (&many, classifier(Rvm::default())),
+        (&few, mackay.clone()),
+        (&few, classifier(mackay)),
+        (&few, all(0.3)),
+        (&few, classifier(all(0.3))),
+    ];
+    for (k, (data, rvm)) in cases.into_iter().enumerate() {
+        for limit in [1e-9, 0.02, 0.1] {
+            let (model, report) = data.fit(&Rvm { time_limit: Some(limit), ..rvm.clone() });
+            sound(&model, &report);
+            let name = format!("case {k}, limit {limit}, {} kernels", model.relevance.len());
+            let share = if rvm.likelihood.is_for_classes() {
+                let p = model.predict_probability(data.x.view(), Moderation::Posterior).unwrap();
+                let wrong = p.outer_iter().zip(&data.labels).filter(|(p, label)| p[**label] < 0.5).count();
+                wrong as f64 / data.labels.len() as f64 / 0.5
+            } else {
+                (&model.predict_mean(data.x.view()).unwrap() - &data.t).std(0.0) / data.t.std(0.0)
+            };
+            assert!(share < 0.7, "{name}: {share}");
+        }
+    }
 }
 
 /// A saturated working set becomes larger, and in the end all candidates are searched at once.

@@ -15,10 +15,10 @@ use crate::memory::{self, afford};
 use crate::model::{KeptOutput, KeptRows, Model, Variance};
 use crate::process::parameters::Moments;
 use crate::report::{Interpolation, Report};
-use crate::rvm::compose::student_t;
+use crate::rvm::compose::{student_t, time_budget};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::search::{outer_loop, time_budget};
+use crate::rvm::search::outer_loop;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Variational};
 use crate::statistics::Statistics;
@@ -52,9 +52,22 @@ pub(crate) fn learn(
         return rvm.fit_many(training, driver);
     }
     memory::keep_freed();
-    let known = sums.is_some() || from.is_some();
-    let sample = rvm.rows_in_time(training, driver.left().filter(|_| !known))?;
-    let training = sample.as_ref().unwrap_or(training);
+    if sums.is_some() || from.is_some() {
+        return search(rvm, training, sums, from, driver);
+    }
+    let fit = |rvm: &Rvm, training: &TrainingSet, driver: &mut FitDriver| search(rvm, training, None, None, driver);
+    time_budget::fit_in_time(rvm, training, driver, &fit)
+}
+
+/// Fits a model to a training set by a search, and gives its weights the process prior if they have one. Parameters are
+/// those of [`learn`].
+fn search(
+    rvm: &Rvm,
+    training: &TrainingSet,
+    sums: Option<Sums>,
+    from: Option<&Hyperparameters>,
+    driver: &mut FitDriver,
+) -> Result<(Model, Report)> {
     // Under a process prior the search only chooses centres. The origin of the targets has no effect on the choice.
     let centred = rvm.has_process(training)?.then(|| training.centred());
     let fitted = match rvm.likelihood.as_dyn().scale_mixture() {
@@ -62,8 +75,7 @@ pub(crate) fn learn(
         Some(mixture) if training.factors.is_none() => student_t::fit(rvm, training, mixture, driver),
         _ => outer_loop::search(rvm, centred.as_ref().unwrap_or(training), sums, from, false, driver),
     }?;
-    let fitted = rvm.with_process(training, fitted)?;
-    Ok(if sample.is_some() { time_budget::of_sample(fitted) } else { fitted })
+    rvm.with_process(training, fitted)
 }
 
 /// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, retained rows and

@@ -365,23 +365,16 @@ impl<'a> TrainingSet<'a> {
         (self.n_rows as f64 * (count / self.count)).ceil() as usize
     }
 
-    /// Returns the training set of `some` of the rows and some of the candidates, both ascending, for a fit in
-    /// `memory_limit` bytes.
-    pub fn sample(&self, candidates: &[usize], some: &[usize], memory_limit: u64) -> TrainingSet<'_> {
+    /// Returns the training set with only the listed candidates (ascending).
+    pub fn with_candidates(self, candidates: &[usize]) -> TrainingSet<'a> {
         let (rows, columns) = self.columns(candidates);
         let source = match columns {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
         };
-        TrainingSet {
-            rows: rows.select(Axis(0), some).into_shared(),
-            origin: candidates.iter().map(|k| self.origin[*k]).collect(),
-            candidate_of: self.candidate_of.iter().map(|k| candidates.binary_search(&(*k)?).ok()).collect(),
-            source,
-            memory_limit,
-            taken: 0,
-            ..self.with(self.rvm, &self.kernel(), Some(some))
-        }
+        let origin = candidates.iter().map(|k| self.origin[*k]).collect();
+        let candidate_of = self.candidate_of.iter().map(|k| candidates.binary_search(&(*k)?).ok()).collect();
+        TrainingSet { rows, origin, candidate_of, source, ..self }
     }
 
     /// Returns the training set of these rows with other row factors.

@@ -5,10 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::model::Model;
-use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Report, Status, TracePoint};
+use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Status, TracePoint};
 use crate::rvm::data::noise::typical;
-use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::ActivePosterior;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
@@ -112,9 +110,6 @@ impl WarmStart {
         self.candidates.iter().flatten().copied().collect()
     }
 }
-
-/// Function that fits a model to a training set, such as a sample of the rows.
-pub(crate) type Fit<'f> = &'f dyn Fn(&Rvm, &TrainingSet, &mut FitDriver) -> Result<(Model, Report)>;
 
 /// The driver of one fit, with its trace and limits.
 pub(crate) struct FitDriver<'o, 'f> {

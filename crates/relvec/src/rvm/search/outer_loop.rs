@@ -14,7 +14,6 @@ use crate::rvm::search::fixed_point::FixedPointRun;
 use crate::rvm::search::initial_model;
 use crate::rvm::search::local_search::LocalSearch;
 use crate::rvm::search::sequential::{SequentialRun, UNFINISHED};
-use crate::rvm::search::time_budget;
 use crate::rvm::search::variational::MeanField;
 use crate::rvm::search::working_sets::WorkingSets;
 use crate::rvm::settings::rvm::Rvm;
@@ -39,50 +38,10 @@ fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchS
 /// are known. `start` is the model for a warm start. If `brief` is true, a search of the whole dictionary makes one
 /// noise restart at most.
 ///
-/// If time is limited, a model of a sample of the rows is fitted first. It is returned if the time limit passes before
-/// there is a model of all rows.
-///
 /// # Errors
 /// Returns [`Error::Interrupted`] if the fit was interrupted before there is a model, and errors of memory and of
 /// matrices that cannot be factorised.
 pub(crate) fn search(
-    rvm: &Rvm,
-    training: &TrainingSet,
-    sums: Option<Sums>,
-    start: Option<&Hyperparameters>,
-    brief: bool,
-    driver: &mut FitDriver,
-) -> Result<(Model, Report)> {
-    if start.is_some() {
-        return search_working_sets(rvm, training, sums, start, brief, driver);
-    }
-    let fallback = time_budget::fallback(rvm, training, driver, &search_sample)?;
-    if fallback.is_some() {
-        // From here on there is a model to return at the deadline.
-        training.interrupt.arm();
-    }
-    let found = search_working_sets(rvm, training, sums, None, brief, driver);
-    training.interrupt.disarm();
-    let fallback = fallback.map(|(model, report)| (model, Report { seconds: driver.elapsed().as_secs_f64(), ..report }));
-    match (found, fallback) {
-        (Err(Error::Interrupted), Some(fallback)) if !training.interrupt.is_raised_by_hand() => {
-            Ok(time_budget::of_sample(fallback))
-        }
-        // The only model of all rows is the initial one without basis functions.
-        (Ok((model, _)), Some(fallback)) if model.status == Status::TimeLimit && model.relevance.is_empty() => {
-            Ok(time_budget::of_sample(fallback))
-        }
-        (found, _) => found,
-    }
-}
-
-/// Fits a model to a sample of the rows, from the start.
-pub(super) fn search_sample(rvm: &Rvm, sample: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-    search_working_sets(rvm, sample, None, None, false, driver)
-}
-
-/// Fits a model like [`search`], without a model of a sample before it.
-fn search_working_sets(
     rvm: &Rvm,
     training: &TrainingSet,
     sums: Option<Sums>,
