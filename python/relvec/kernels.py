@@ -81,8 +81,9 @@ def RBF(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -> Ker
 
     Parameters
     ----------
-    gamma : float, array-like of shape (n_columns,), "evidence-ard" or None, default=None
-        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    gamma : float, array-like of shape (n_columns,), "evidence-one", "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns or one for
+        each; ``"evidence-one"`` and ``"evidence-ard"`` select one of the two.
     columns : sequence of int or str, default=None
         Columns that the kernel sees, by number from 0 or by name; None for all.
 
@@ -101,8 +102,9 @@ def Matern32(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -
 
     Parameters
     ----------
-    gamma : float, array-like of shape (n_columns,), "evidence-ard" or None, default=None
-        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    gamma : float, array-like of shape (n_columns,), "evidence-one", "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns or one for
+        each; ``"evidence-one"`` and ``"evidence-ard"`` select one of the two.
     columns : sequence of int or str, default=None
         Columns that the kernel sees, by number from 0 or by name; None for all.
 
@@ -121,8 +123,9 @@ def Matern52(gamma: Any = None, *, columns: Sequence[int | str] | None = None) -
 
     Parameters
     ----------
-    gamma : float, array-like of shape (n_columns,), "evidence-ard" or None, default=None
-        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    gamma : float, array-like of shape (n_columns,), "evidence-one", "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns or one for
+        each; ``"evidence-one"`` and ``"evidence-ard"`` select one of the two.
     columns : sequence of int or str, default=None
         Columns that the kernel sees, by number from 0 or by name; None for all.
 
@@ -165,8 +168,9 @@ def Periodic(
     ----------
     period : float, default=None
         The period, in units of the columns. If gamma is learned, learning begins there; None: a period is found.
-    gamma : float, array-like of shape (n_columns,) or None, default=None
-        Inverse squared width, one number or one for each column. None: the fit learns one for all columns.
+    gamma : float, array-like of shape (n_columns,), "evidence-one", "evidence-ard" or None, default=None
+        Inverse squared width, one number or one for each column. None: the fit learns one for all columns or one for
+        each; ``"evidence-one"`` and ``"evidence-ard"`` select one of the two.
     fixed : bool, default=False
         True: the period is kept.
     columns : sequence of int or str, default=None

@@ -225,21 +225,29 @@ impl Kernel {
     #[doc(hidden)]
     pub fn learned_rule(&self) -> Option<GammaRule> {
         match self.gamma() {
-            _ if self.as_sum().is_some() => self.as_sum().filter(Sum::learns).map(|_| GammaRule::EvidenceOne),
+            _ if self.as_sum().is_some() => self.as_sum().filter(Sum::learns).map(|sum| match sum.chooses_widths() {
+                true => GammaRule::Evidence,
+                false => GammaRule::EvidenceOne,
+            }),
             Some(Gamma::Rule(GammaRule::Evidence)) if !self.is_covariance() => None,
             Some(Gamma::Rule(rule)) if rule.is_learned() => Some(*rule),
             _ => None,
         }
     }
 
-    /// Returns a copy of the kernel whose rule learns one width, if its rule would choose between one width and one per
+    /// Returns a copy of the kernel with `rule` in place of each rule that chooses between one width and one for each
     /// feature.
     #[doc(hidden)]
-    pub fn with_one_width(&self) -> Kernel {
-        match self.learned_rule() {
-            Some(GammaRule::Evidence) => self.with_gamma(Gamma::Rule(GammaRule::EvidenceOne)),
-            _ => self.clone(),
+    pub fn with_widths(&self, rule: GammaRule) -> Kernel {
+        let with = |kernel: &Kernel| match kernel.gamma() {
+            Some(Gamma::Rule(GammaRule::Evidence)) if kernel.is_covariance() => kernel.with_gamma(Gamma::Rule(rule)),
+            _ => kernel.clone(),
+        };
+        let Kernel::Sum(mut sum) = self.clone() else { return with(self) };
+        for factor in sum.terms.iter_mut().flat_map(|term| &mut term.factors) {
+            factor.kernel = with(&factor.kernel);
         }
+        sum.into()
     }
 
     /// Returns gamma, if there is one.

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use serde::{Deserialize, Serialize};
 
 use super::form::Form;
-use super::{DataScale, Fill, Gamma, Kernel, KernelFunction, Rbf, finite, positive};
+use super::{DataScale, Fill, Gamma, GammaRule, Kernel, KernelFunction, Rbf, finite, positive};
 use crate::error::{Result, require};
 use crate::prelude::*;
 
@@ -106,6 +106,15 @@ impl Sum {
         let gammas = self.terms.iter().flat_map(|term| &term.factors).map(|factor| factor.kernel.gamma());
         let learns = |gamma: Option<&Gamma>| matches!(gamma, Some(Gamma::Rule(rule)) if rule.is_learned());
         self.terms.iter().any(|term| term.amplitude.is_none()) || gammas.into_iter().any(learns)
+    }
+
+    /// Returns true if the rule of a factor of several columns chooses between one width and one for each column.
+    pub(super) fn chooses_widths(&self) -> bool {
+        let chooses = |factor: &Factor| {
+            let several = factor.columns.as_ref().is_none_or(|columns| columns.len() > 1);
+            several && matches!(factor.kernel.gamma(), Some(Gamma::Rule(GammaRule::Evidence)))
+        };
+        self.terms.iter().flat_map(|term| &term.factors).any(chooses)
     }
 
     fn resolve_factors(&mut self, data: &DataScale, all: bool) -> Result<()> {

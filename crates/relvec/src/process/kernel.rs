@@ -99,8 +99,9 @@ pub(super) struct Priors {
 }
 
 impl Priors {
-    pub fn new(count: f64, features: usize) -> Priors {
-        let further = features.saturating_sub(1) as f64;
+    /// Returns the priors for `count` rows. One width for each feature has `further` more widths than one width.
+    pub fn new(count: f64, further: usize) -> Priors {
+        let further = further as f64;
         if count < WIDE_FROM {
             let margin = NARROW_OPTIMISM * further;
             return Priors { length_sd: 0.75, noise: (-1.0, NOISE_SD), amplitude: Some((0.0, 1.0)), margin };
@@ -158,7 +159,8 @@ impl KernelLearner<'_> {
         let constant = evidence::constant_evidence(&rows);
         let rule = kernel.learned_rule();
         let features = if rule.is_some() { frame.live.len() } else { 0 };
-        let priors = Priors::new(rows.count, features);
+        let widths = |each: bool| Parameters::of(kernel, frame, &rows, 1.0, each, None).gammas();
+        let priors = Priors::new(rows.count, widths(true) - widths(false));
         let several = if features > 1 && rule != Some(GammaRule::EvidenceOne) {
             let objective = LogPosterior::new(self, &rows, kernel, frame, &priors, true);
             let wide = self.maximise_from_share(&objective, f64::NEG_INFINITY)?;
@@ -251,7 +253,9 @@ impl KernelLearner<'_> {
         let objective = LogPosterior { centres, evaluations: MORE_EVALUATIONS, patience: MORE_PATIENCE, ..objective };
         let mut start = from.x.clone();
         if per_feature && !from.per_feature {
-            start.splice(1..2, vec![from.x[1]; objective.gammas]);
+            let fewer = Parameters::of(kernel, frame, &rows, priors.length_sd, false, priors.amplitude);
+            let own = 1..1 + fewer.list.len();
+            start.splice(own.clone(), objective.learned.widened(&fewer, &from.x[own]));
         }
         start[1..=objective.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()) + NARROWER.ln());
         let Some(found) = objective.ascend(&start, &mut Steps::default())? else { return Ok(from) };

@@ -177,7 +177,7 @@ impl Parameters {
     ) -> Parameters {
         let learns = kernel.learned_rule().is_some();
         if let Some(sum) = kernel.as_sum().filter(|_| learns) {
-            return Parameters::of_sum(sum, frame, rows, length_sd, amplitude);
+            return Parameters::of_sum(sum, frame, rows, length_sd, per_feature, amplitude);
         }
         let (gamma, prior) = gamma_prior(kernel, frame.live.len().max(1), length_sd);
         let kernel = frame.kernel(kernel, gamma, per_feature);
@@ -189,7 +189,14 @@ impl Parameters {
         Parameters { kernel, list, with_amplitude: false }
     }
 
-    fn of_sum(mut sum: Sum, frame: &Frame, rows: &DistinctRows, length_sd: f64, amplitude: Option<(f64, f64)>) -> Parameters {
+    fn of_sum(
+        mut sum: Sum,
+        frame: &Frame,
+        rows: &DistinctRows,
+        length_sd: f64,
+        per_feature: bool,
+        amplitude: Option<(f64, f64)>,
+    ) -> Parameters {
         let terms = sum.terms.len() as f64;
         let with_amplitude = sum.terms.iter().all(|term| term.amplitude.is_none());
         let all: Vec<usize> = (0..rows.x.ncols()).collect();
@@ -215,7 +222,8 @@ impl Parameters {
                 }
                 if let Some(Gamma::Rule(rule)) = factor.kernel.gamma().filter(|gamma| matches!(gamma, Gamma::Rule(_))) {
                     let each: Vec<(usize, f64)> = (slot..).zip(units.iter().map(|(_, scale)| -power * scale.ln())).collect();
-                    let ties = if *rule == GammaRule::EvidenceArd { 1 } else { each.len() };
+                    let own_widths = *rule == GammaRule::EvidenceArd || per_feature && *rule == GammaRule::Evidence;
+                    let ties = if own_widths { 1 } else { each.len() };
                     list.extend(each.chunks(ties).map(|slots| Parameter::new(gamma.ln(), Some(prior), slots.to_vec())));
                     let gammas: Vec<f64> = each.iter().map(|(_, offset)| gamma * offset.exp()).collect();
                     factor.kernel = factor.kernel.with_gamma(if columns.len() == 1 { gammas[0].into() } else { gammas.into() });
@@ -244,6 +252,22 @@ impl Parameters {
     /// Returns the number of gammas.
     pub fn gammas(&self) -> usize {
         self.list.iter().filter(|parameter| parameter.is_gamma).count()
+    }
+
+    /// Returns the logarithms of a kernel with one width for each feature, from those of the same kernel with fewer
+    /// widths, `x`.
+    pub fn widened(&self, fewer: &Parameters, x: &[f64]) -> Vec<f64> {
+        let sets = |other: &Parameter, slot: usize| other.slots.iter().any(|(own, _)| *own == slot);
+        let is_sum = self.kernel.as_sum().is_some();
+        let of = |(k, parameter): (usize, &Parameter)| {
+            let place = match () {
+                () if is_sum => fewer.list.iter().position(|other| sets(other, parameter.slots[0].0)),
+                () if parameter.is_gamma => Some(0),
+                () => Some(k + fewer.list.len() - self.list.len()),
+            };
+            x[place.expect("each parameter has a value with fewer widths")]
+        };
+        self.list.iter().enumerate().map(of).collect()
     }
 
     /// Returns the kernel at the logarithms `x`, one for each entry of the list.

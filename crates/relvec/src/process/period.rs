@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use crate::canonical::random_subset;
 use crate::error::Result;
-use crate::kernel::{Factor, Kernel, Rbf, Sum, Term};
+use crate::kernel::{Factor, GammaRule, Kernel, Rbf, Sum, Term};
 use crate::linalg::{Cholesky, solve_lower};
 use crate::process::Learned;
 use crate::process::evidence::{constant_evidence, upper_of};
@@ -56,7 +56,7 @@ impl KernelLearner<'_> {
         let few = self.rows.pick(&random_subset(self.rows.len(), ROWS, SEED));
         let learner = self.with_rows(&few);
         let learn = |sum: Sum| {
-            let kernel = sum.into();
+            let kernel = Kernel::from(sum).with_widths(GammaRule::EvidenceOne);
             learner.learn(&kernel, &Frame::new(&kernel, moments, all)?)
         };
         let base = known(&sum, None);

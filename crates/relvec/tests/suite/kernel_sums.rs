@@ -139,6 +139,46 @@ fn all_parameters_are_learned_and_neither_units_nor_order_matter() {
     close(&scaled.predict_mean((&new * 365.0).view()).unwrap(), &expected, 1e-4);
 }
 
+/// A term has one width for each column where the evidence says so, as a single kernel does. Columns without effect then cost
+/// nothing, for numbers and classes, and neither units nor the order of terms matter.
+#[test]
+fn terms_have_a_width_for_each_column_if_these_explain_more() {
+    for n in [150, 3100] {
+        let x = Array2::from_shape_fn((n + 500, 5), |(i, k)| 4.0 * wave(i, k) - 2.0);
+        let f = x.map_axis(Axis(1), |r| 2.0 * (2.0 * r[0]).sin());
+        let t = &f + &(0.3 * noise(n + 500, 3));
+        let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+        let (rows, new) = (x.slice(s![..n, ..]), x.slice(s![n.., ..]));
+        let error = |text: &str, unit: f64| {
+            let rvm = Rvm { kernel: learned(text), ..Rvm::default() };
+            let (model, _) = rvm.fit((&rows * unit).view(), &Targets::real(t.slice(s![..n]))).unwrap();
+            (&model.predict_mean((&new * unit).view()).unwrap() - &f.slice(s![n..])).std(0.0)
+        };
+        let (single, expected): (f64, f64) = (error("rbf", 1.0), if n == 150 { 0.15 } else { 0.05 });
+        let texts = ["rbf + linear", "linear + rbf", "rbf * linear + rbf", "rbf[0, 1, 2, 3] + rbf[4]", "matern52 + linear"];
+        for text in texts {
+            let own = error(text, 1.0);
+            assert!(own < expected.max(1.2 * single), "{n} rows, {text}: {own}, rbf: {single}");
+            // Many rows take seconds.
+            if n > 3000 {
+                break;
+            }
+            let other = error(text, 1000.0);
+            assert!((own - other).abs() < 0.01, "{n} rows, {text}: {own}, in other units {other}");
+        }
+        let log_loss = |text: &str| {
+            let rvm = Rvm { kernel: learned(text), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+            let (model, _) = rvm.fit(rows, &Targets::classes(&labels[..n], 2)).unwrap();
+            let p = model.predict_probability(new, Moderation::Posterior).unwrap();
+            -p.outer_iter().zip(&labels[n..]).map(|(p, label)| p[*label].ln()).sum::<f64>() / 500.0
+        };
+        if n < 3000 {
+            let (own, single) = (log_loss("rbf + linear"), log_loss("rbf"));
+            assert!(own < single + 0.03, "{n} rows of classes: {own}, rbf: {single}");
+        }
+    }
+}
+
 #[test]
 fn given_parameters_are_not_learned() {
     let (x, t) = season(4, 3);

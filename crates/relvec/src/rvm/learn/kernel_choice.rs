@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical::random_subset;
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
-use crate::kernel::{Gamma, GammaRule, Kernel};
+use crate::kernel::{GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
 use crate::process::kernel::KernelLearner;
@@ -112,13 +112,13 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     for kernel in rvm.to_try() {
         let scale = training.data_scale();
         let own = if kernel.learned_rule().is_some() { kernel.prepared(&scale)? } else { kernel.resolve(&scale)? };
-        let own = if one_width { own.with_one_width() } else { own };
+        let own = if one_width { own.with_widths(GammaRule::EvidenceOne) } else { own };
         let own = learner.with_periods(&own, &moments, training.rows.view())?;
         let frame = Frame::new(&own, &moments, training.rows.view())?;
         let mut learned = match &labels {
             Some(labels) => of_labels(rvm, training, labels, &own, &moments, |some| match some {
                 Some(some) => {
-                    let each = own.with_gamma(Gamma::Rule(GammaRule::EvidenceArd));
+                    let each = own.with_widths(GammaRule::EvidenceArd);
                     learner.with_rows(&surrogate.rows(training, some)).learn(&each, &frame)
                 }
                 None => learner.learn(&own, &frame),
@@ -344,7 +344,7 @@ fn of_labels(
     if kernel.learned_rule() == Some(GammaRule::EvidenceArd) {
         return with_ratio(process(None)?, 0);
     }
-    let plain = kernel.with_one_width();
+    let plain = kernel.with_widths(GammaRule::EvidenceOne);
     let frame = Frame::new(&plain, moments, training.rows.view())?;
     let one_width = |labels: &Labels| maximise(labels, &plain, &frame, interrupt);
     let one = one_width(labels)?;
