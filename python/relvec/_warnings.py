@@ -53,6 +53,10 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
         text = f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
         text += " deviations too small by about this factor. Give a larger noise_variance, or None to learn it."
         found.append((ConvergenceWarning, text))
+    if "noise_over_process" in adjustments:
+        times = f"{adjustments['noise_over_process']:.3g}"
+        text = f"the noise of the model is {times} times that of the Gaussian process that learned the kernel: the model"
+        found.append((ConvergenceWarning, f"{text} misses structure. {_less_noise(estimator)}"))
     if _sklearn_kernels.is_one(estimator.kernel) and estimator.basis != "given":
         own = _sklearn_kernels.translate(estimator.kernel, estimator.n_features_in_)
         if own.free:
@@ -147,6 +151,15 @@ def _nothing_found(estimator: Any) -> str:
     if hasattr(estimator, "gamma_"):
         width = 'use another kernel width (gamma="evidence" learns it)'
     return f"{text}. Standardise the features, {width}, or check that the features carry information.{outliers}"
+
+
+def _less_noise(estimator: Any) -> str:
+    """Return the advice for a model whose basis functions miss structure that the process found."""
+    if estimator.dictionary not in ("auto", "all"):
+        return "Raise dictionary."
+    if estimator._scheme != "search":
+        return 'Use search="search".'
+    return 'Use weight_prior="process", or sparsity=0.'
 
 
 def _small_weights(where: dict[str, Any]) -> Found:

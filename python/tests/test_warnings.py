@@ -59,6 +59,15 @@ CASES = {
     ),
     "weights": (_warnings.of_rvm(rvm(adjustments=small), True), "Multiply the weights by 60"),
     "noise": (_warnings.of_rvm(rvm(adjustments={"residual_over_noise": 4.0}), True), "4 times it"),
+    "much noise": (_warnings.of_rvm(rvm(adjustments={"noise_over_process": 3.0}), True), 'Use weight_prior="process"'),
+    "much noise of few candidates": (
+        _warnings.of_rvm(rvm(adjustments={"noise_over_process": 3.0}, dictionary=5), True),
+        "Raise dictionary",
+    ),
+    "much noise of a scheme": (
+        _warnings.of_rvm(rvm(adjustments={"noise_over_process": 3.0}, _scheme="sequential"), True),
+        'Use search="search"',
+    ),
     "kernel of scikit-learn": (
         _warnings.of_rvm(rvm(kernel=RBF(2.0), basis="kernel", n_features_in_=1), True),
         "not optimised: length_scale",

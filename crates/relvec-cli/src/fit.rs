@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Adjustments, Centres, Dictionary, Encoding, Error, Interrupt, KernelTrial, Landmarks, Likelihood, Missing, Model,
+    Adjustments, Centres, Dictionary, Encoding, Error, Inference, Interrupt, KernelTrial, Landmarks, Likelihood, Missing, Model,
     Probabilities, Progress, Report, Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
@@ -648,6 +648,18 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
         say!(
             "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
              are too small by about this factor; give a larger noise variance, or let the fit learn it",
+            significant(times, 3)
+        );
+    }
+    if let Some(times) = adjustments.noise_over_process {
+        let advice = match &rvm.inference {
+            _ if rvm.dictionary != Dictionary::default() => "Raise --dictionary.",
+            Inference::Search(_) => "Use --weight-prior process, or --sparsity 0.",
+            _ => "Use --inference search.",
+        };
+        say!(
+            "warning: the noise of the model is {} times that of the Gaussian process that learned the kernel: the model misses \
+             structure. {advice}",
             significant(times, 3)
         );
     }

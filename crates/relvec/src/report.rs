@@ -168,6 +168,10 @@ pub struct Adjustments {
     /// about this factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residual_over_noise: Option<f64>,
+    /// Noise standard deviation of the model divided by that of the Gaussian process that learned the kernel, if it is
+    /// above 2. The basis functions of the model then do not describe the structure that the process found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_over_process: Option<f64>,
     /// True if the target is constant: the model is the bias alone.
     pub constant_target: bool,
     /// Numbers (0-based) of the outputs whose target is constant, if there are several outputs.

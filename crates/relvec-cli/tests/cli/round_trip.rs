@@ -458,6 +458,17 @@ fn nothing_found_with_a_learned_kernel_does_not_advise_to_learn_it() {
 }
 
 #[test]
+fn models_that_miss_structure_are_warned_of() {
+    let rows = (0..100).map(|i| format!("{},{}\n", i as f64 / 5.0, (i as f64 / 5.0).sin()));
+    let folder = Folder::with("d.csv", "x,y\n".to_string() + &rows.collect::<String>());
+    let text = "times that of the Gaussian process that learned the kernel: the model misses structure. Raise --dictionary.";
+    let run = folder.ok("fit d.csv --target y --dictionary 3 -o m.json");
+    assert!(run.stderr.contains("warning: the noise of the model is ") && run.stderr.contains(text), "{}", run.stderr);
+    let run = folder.ok("fit d.csv --target y -o m.json");
+    assert!(!run.stderr.contains("misses structure"), "{}", run.stderr);
+}
+
+#[test]
 fn constant_features_and_targets_are_warned_of() {
     let table: String = regression_table(ROWS, ",")
         .lines()

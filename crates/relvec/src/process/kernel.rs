@@ -160,7 +160,7 @@ impl KernelLearner<'_> {
         let rule = kernel.learned_rule();
         let features = if rule.is_some() { frame.live.len() } else { 0 };
         let widths = |each: bool| Parameters::of(kernel, frame, &rows, 1.0, each, None).gammas();
-        let priors = Priors::new(rows.count, widths(true) - widths(false));
+        let priors = Priors::new(rows.count, widths(true).saturating_sub(widths(false)));
         let several = if features > 1 && rule != Some(GammaRule::EvidenceOne) {
             let objective = LogPosterior::new(self, &rows, kernel, frame, &priors, true);
             let wide = self.maximise_from_share(&objective, f64::NEG_INFINITY)?;

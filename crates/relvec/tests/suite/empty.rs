@@ -84,6 +84,36 @@ fn better_of_two_schemes_is_used() {
     }
 }
 
+/// A model that leaves twice the noise of the process that learned its kernel is reported as missing structure, and no other
+/// model is.
+#[test]
+fn models_that_miss_the_structure_of_the_process_are_reported() {
+    let Data { x, noise, .. } = data(200);
+    let t = x.map_axis(Axis(1), |row| (5.0 * row[0]).sin() + 2.0 * row[0] * row[1]) + &(&noise * 0.1);
+    let few = |size| Rvm { dictionary: size, ..Rvm::default() };
+    let ard = Rvm { weight_prior: WeightPrior::Ard, ..Rvm::default() };
+    let fixed = Likelihood::Gaussian(Gaussian { noise_variance: Some(0.01) });
+    let cases = [
+        (few(3.into()), true),
+        (Rvm { weight_prior: WeightPrior::Ard, ..few(3.into()) }, true),
+        (Rvm::default(), false),
+        (Rvm { inference: MacKay::default().into(), ..ard.clone() }, false),
+        (ard, false),
+        (Rvm { likelihood: fixed, ..few(3.into()) }, false),
+    ];
+    for (k, (rvm, misses)) in cases.into_iter().enumerate() {
+        let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
+        let process = report.kernel_search.as_ref().unwrap().tried[0].process.noise_variance[0];
+        let ratio = (model.noise_variance().unwrap() / process).sqrt();
+        let found = report.adjustments.noise_over_process;
+        assert_eq!((found.is_some(), found.is_none_or(|found| found == ratio)), (misses, true), "case {k}: {found:?}, {ratio}");
+        assert!(!report.nothing_found && (ratio > 2.0) == misses, "case {k}: {ratio}");
+    }
+    // Without structure there is none to miss.
+    let (_, report) = few(3.into()).fit(x.view(), &Targets::real(noise.view())).unwrap();
+    assert!(report.nothing_found && report.adjustments.noise_over_process.is_none());
+}
+
 /// Outliers of 1e4 times the signal, and sentinel values, do not affect the unit of the other targets.
 #[test]
 fn student_t_fits_find_the_signal_despite_outliers() {
