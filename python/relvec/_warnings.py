@@ -55,7 +55,9 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
         found.append((ConvergenceWarning, text))
     if "noise_over_process" in adjustments:
         times = f"{adjustments['noise_over_process']:.3g}"
-        text = f"the noise of the model is {times} times that of the Gaussian process that learned the kernel: the model"
+        text = (
+            f"the noise of the model is {times} times that of the Gaussian process that learned the kernel: the model"
+        )
         found.append((ConvergenceWarning, f"{text} misses structure. {_less_noise(estimator)}"))
     if _sklearn_kernels.is_one(estimator.kernel) and estimator.basis != "given":
         own = _sklearn_kernels.translate(estimator.kernel, estimator.n_features_in_)

@@ -641,6 +641,20 @@ fn warn_of_data(model: &Model, adjustments: &Adjustments, time_limit: Option<f64
     }
 }
 
+/// Returns the warning for a model whose noise standard deviation is `times` that of the process, with advice.
+fn missing_structure(times: f64, rvm: &Rvm) -> String {
+    let advice = match &rvm.inference {
+        _ if rvm.dictionary != Dictionary::default() => "Raise --dictionary.",
+        Inference::Search(_) => "Use --weight-prior process, or --sparsity 0.",
+        _ => "Use --inference search.",
+    };
+    format!(
+        "the noise of the model is {} times that of the Gaussian process that learned the kernel: the model misses structure. \
+         {advice}",
+        significant(times, 3)
+    )
+}
+
 /// Warns of a fit that ended early, or whose model may be useless.
 fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
     let adjustments = &report.adjustments;
@@ -652,16 +666,7 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
         );
     }
     if let Some(times) = adjustments.noise_over_process {
-        let advice = match &rvm.inference {
-            _ if rvm.dictionary != Dictionary::default() => "Raise --dictionary.",
-            Inference::Search(_) => "Use --weight-prior process, or --sparsity 0.",
-            _ => "Use --inference search.",
-        };
-        say!(
-            "warning: the noise of the model is {} times that of the Gaussian process that learned the kernel: the model misses \
-             structure. {advice}",
-            significant(times, 3)
-        );
+        say!("warning: {}", missing_structure(times, rvm));
     }
     if report.nothing_found && !adjustments.constant_target {
         say!("warning: {}", nothing_found(model, report.kernel_search.is_some()));
