@@ -133,7 +133,7 @@ pub(crate) struct WorkingSets {
     brief: bool,
     round: Round,
     random: Pcg64,
-    /// Log evidence of the model of the last working set, in internal units.
+    /// Largest log evidence of the models of the working sets so far, in internal units.
     log_evidence: f64,
     /// Number of scans over all candidates.
     scans: usize,
@@ -215,7 +215,8 @@ impl WorkingSets {
             return Ok(None);
         }
         let (training, model) = (solver.problem.training, WarmStart::of(solver, solution).without_bias());
-        let rise = solution.log_evidence - std::mem::replace(&mut self.log_evidence, solution.log_evidence);
+        let rise = solution.log_evidence - self.log_evidence;
+        self.log_evidence = self.log_evidence.max(solution.log_evidence);
         let size = WorkingSets::size(model.len());
         // Products that do not fit into memory are computed again for each action.
         let kept = solver.hessian_varies() || keeps_sums(training, self.candidates.len());
