@@ -83,6 +83,7 @@ fn kinds() -> Vec<(String, Model)> {
     add("statistics", fit(Rvm { keep_statistics: true, dictionary: Dictionary::Size(6), ..rvm() }, &real));
     let process = || Rvm { weight_prior: WeightPrior::Process, ..rvm() };
     add("process", fit(process(), &real));
+    add("process student_t", fit(Rvm { likelihood: StudentT::default().into(), ..process() }, &real));
     add("process outputs", fit(process(), &Targets::outputs(pair.view())));
     let noise = Array1::from_elem(ROWS, 0.04);
     let known = Targets::real(t.view()).with_noise_variance(noise.view());

@@ -68,9 +68,14 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
         }
     }
     let heavy = found.noise_degrees.filter(|_| matches!(own, Likelihood::StudentT(_)));
+    // The factor of the precision of a row among rows with Gaussian noise.
+    let row_factor = |n: usize, variance: f64, noise: f64| {
+        heavy.map_or(1.0, |degrees| (degrees + 1.0) / (degrees + ((y[n] - f[n]).powi(2) + variance) / noise))
+    };
     if model.process.is_some() {
         let noise = noise.as_ref().ok_or(Error::NoPosterior)?;
-        let counts: Vec<f64> = weights.iter().zip(noise).map(|(weight, noise)| weight / noise).collect();
+        let count = |n: usize| weights[n] / noise[n] * row_factor(n, variance[n], noise[n]);
+        let counts: Vec<f64> = (0..y.len()).map(count).collect();
         (mean, variance) = process_left_out(model, x, &found, &y, &counts)?;
     }
     let precisions = if model.process.is_some() { 0..0 } else { 0..y.len() };
@@ -78,10 +83,8 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
         // Values are in units of the noise deviation, if there is noise.
         let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
         let (mut slope, mut own) = (beta * weights[n] * residual[n], beta * weights[n] * curvature[n]);
-        if let Some(degrees) = heavy {
-            // The weight of the row among rows with Gaussian noise.
-            let square = beta * ((y[n] - f[n]).powi(2) + variance[n]);
-            own = beta * weights[n] * (degrees + 1.0) / (degrees + square);
+        if heavy.is_some() {
+            own = beta * weights[n] * row_factor(n, variance[n], 1.0 / beta);
             slope = own * (y[n] - f[n]);
         }
         variance[n] /= 1.0 - (own * variance[n]).min(MOST_OWN);

@@ -257,12 +257,13 @@ fn run(
     let plain = rvm.with_stand_in();
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
     let Choice { kernel, search: kernel_search, learned } = match rvm.likelihood.as_dyn().scale_mixture() {
-        // A fit with the initial kernel tells the weights of the rows, by which outliers count less.
+        // The process of a kernel that is learned from equal weights of the rows tells by which weights outliers count
+        // less.
         Some(mixture) if rvm.learns_kernel() && !training.adjustments.constant_target => {
-            let mut quiet = silent;
-            let (model, _) =
-                single_fit::learn(&plain, &training, None, None, &mut FitDriver::of(&plain, &mut quiet, &interrupt, start))?;
-            kernel_choice::choose(rvm, &student_t::weighted(&plain, &training, mixture, &model)?)?
+            let Choice { kernel, learned, .. } = kernel_choice::choose(rvm, &student_t::with_spread(&plain, &training, mixture))?;
+            let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
+            let first = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
+            kernel_choice::choose(rvm, &student_t::with_factors(&plain, &first, mixture)?)?
         }
         _ => kernel_choice::choose(rvm, &training)?,
     };

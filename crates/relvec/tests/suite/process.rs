@@ -542,7 +542,6 @@ fn auto_prior_uses_the_process_where_supported() {
         Rvm { kernel: Sigmoid::default().into(), ..auto.clone() },
         Rvm { kernel: LinearSpline {}.into(), ..auto.clone() },
         Rvm { variance: Some(Variance::Healed), ..auto.clone() },
-        Rvm { likelihood: StudentT::default().into(), ..auto.clone() },
         Rvm { inference: Variational::default().into(), ..auto.clone() },
         Rvm { keep_statistics: true, dictionary: Dictionary::Size(10), ..auto.clone() },
     ] {
@@ -575,7 +574,6 @@ fn process_prior_rejects_unsupported_settings_by_name() {
     refused(&Rvm { centres: CentreRule::Learned, ..rvm.clone() }, "centres = learned: ");
     refused(&Rvm { posterior: PosteriorRule::Averaged, ..rvm.clone() }, "posterior = averaged: ");
     refused(&Rvm { inference: Variational::default().into(), ..rvm.clone() }, "inference = variational: ");
-    refused(&Rvm { likelihood: StudentT::default().into(), ..rvm.clone() }, "likelihood = student_t: ");
     for residual in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let error = Rvm { residual: Some(residual), ..rvm.clone() }.check().unwrap_err();
         assert!(matches!(error, Error::Parameter { name, .. } if name == "residual"), "{residual}");

@@ -1,7 +1,7 @@
 //! Student-t noise: outliers do not affect the function, and the lower bound never falls.
 
 use crate::support::close;
-use ndarray::{Array1, Array2, Axis, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal, StudentT as Noise};
 use relvec::*;
@@ -254,6 +254,104 @@ fn student_t_noise_works_with_other_settings() {
     let (model, report) = fit(&all, &big);
     never_falls(&model, &report);
     assert!(error(&model, &big) < 0.04, "{}", error(&model, &big));
+}
+
+/// Returns the default settings with Student-t noise.
+fn robust() -> Rvm {
+    Rvm { likelihood: StudentT::default().into(), ..Rvm::default() }
+}
+
+/// Returns two features in different units and targets of a smooth function, with noise of standard deviation 0.1. One
+/// target in ten is wrong by about 5.
+fn two_features(seed: u64, rows: usize) -> (Array2<f64>, Array1<f64>) {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_fn((rows, 2), |(_, k)| [1.0, 100.0][k] * random.random_range(-2.0..2.0));
+    let t = Array1::from_shape_fn(rows, |n| {
+        let noise: f64 = random.sample(StandardNormal);
+        let wrong: f64 = if n % 10 == 3 { 5.0 * random.sample::<f64, _>(StandardNormal) } else { 0.0 };
+        f64::sin(2.0 * x[[n, 0]]) + 0.01 * x[[n, 1]] + 0.1 * noise + wrong
+    });
+    (x, t)
+}
+
+/// Under the process prior, predictions of new rows are at least as good as with a precision for each weight, and
+/// intervals cover as many new rows as they claim.
+#[test]
+fn the_process_prior_predicts_well_despite_outliers() {
+    let (mut gain, mut covered, mut least) = (0.0, 0.0, f64::INFINITY);
+    for seed in 0..8 {
+        let ((x, t), (new, of_new)) = (two_features(seed, 60), two_features(seed + 100, 500));
+        let density = |rvm: &Rvm| {
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
+            assert_eq!(report.status, Status::Converged, "{seed}");
+            let prediction = model.predict(new.view()).unwrap();
+            let density = model.log_density(&prediction, of_new.view(), None).unwrap().mean().unwrap();
+            (model, density)
+        };
+        let (model, process) = density(&robust());
+        let (ard, precisions) = density(&Rvm { weight_prior: WeightPrior::Ard, ..robust() });
+        assert!(model.process.is_some() && ard.process.is_none());
+        (gain, least) = (gain + (process - precisions) / 8.0, least.min(process - precisions));
+        let (low, high) = model.interval(&model.predict(new.view()).unwrap(), 0.9, None).unwrap();
+        let inside = of_new.iter().zip(low.iter().zip(&high)).filter(|(t, (low, high))| (**low..=**high).contains(*t)).count();
+        covered += inside as f64 / 4000.0;
+    }
+    assert!(gain > 0.03 && least > -0.05, "{gain} {least}");
+    assert!((0.85..0.95).contains(&covered), "{covered}");
+}
+
+/// The posterior under the process prior is that of Gaussian noise whose variance is known for each row: the squared
+/// scale over the weight of the row.
+#[test]
+fn the_process_prior_has_the_posterior_of_its_row_weights() {
+    for rows in [80, 1200, 3200] {
+        let (x, t) = two_features(3, rows);
+        let kernel: Kernel = Rbf { gamma: vec![0.5, 1e-5].into() }.into();
+        // So many centres leave nothing of the process, whatever the noise is.
+        let rvm = Rvm { kernel, residual: Some(1e-4), ..robust() };
+        let targets = Targets::real(t.view());
+        let (model, report) = rvm.fit(x.view(), &targets).unwrap();
+        assert!(model.process.is_some() && report.row_weights.len() == rows);
+        assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+        let variance = Array1::from_vec(report.row_weights.iter().map(|u| model.noise_variance().unwrap() / u).collect());
+        let gaussian = Rvm { likelihood: Gaussian::default().into(), ..rvm };
+        let known_noise = Targets::real(t.view()).with_noise_variance(variance.view());
+        let (known, _) = gaussian.fit(x.view(), &known_noise).unwrap();
+        let [found, expected] = [&model, &known].map(|model| model.predict(x.view()).unwrap());
+        let size = t.iter().fold(0.0, |largest: f64, t| largest.max(t.abs()));
+        close("mean", &found.mean.to_vec(), &expected.mean.to_vec(), 0.002 * size);
+        let deviation = |p: &Prediction| p.model_variance.mapv(f64::sqrt).to_vec();
+        close("deviation", &deviation(&found), &deviation(&expected), 0.002 * size);
+        let left_out = model.leave_one_out(x.view(), &targets).unwrap().prediction.unwrap();
+        let expected = known.leave_one_out(x.view(), &known_noise).unwrap().prediction.unwrap();
+        close("left out", &left_out.mean.to_vec(), &expected.mean.to_vec(), 0.005 * size);
+    }
+}
+
+/// With many degrees of freedom the noise is Gaussian. Order and units of the rows do not matter.
+#[test]
+fn the_process_prior_depends_on_nothing_else() {
+    let (x, t) = two_features(5, 90);
+    let fit = |rvm: &Rvm, x: ArrayView2<f64>, t: ArrayView1<f64>| rvm.fit(x, &Targets::real(t)).unwrap().0;
+    let many = Rvm { likelihood: StudentT { noise_degrees: Some(1e9), noise_variance: None }.into(), ..Rvm::default() };
+    let [one, other] = [&many, &Rvm::default()].map(|rvm| fit(rvm, x.view(), t.view()));
+    let (found, expected) = (one.log_evidence.unwrap(), other.log_evidence.unwrap());
+    // Units are those of the median distance from the median, on which the priors of amplitude and noise depend.
+    assert!((found - expected).abs() < 0.1, "{found} {expected}");
+    close("mean", &one.predict_mean(x.view()).unwrap().to_vec(), &other.predict_mean(x.view()).unwrap().to_vec(), 0.02);
+
+    let plain = fit(&robust(), x.view(), t.view());
+    let order: Vec<usize> = (0..90).map(|i| (i * 37 + 11) % 90).collect();
+    let shuffled = fit(&robust(), x.select(Axis(0), &order).view(), t.select(Axis(0), &order).view());
+    let mut relevance: Vec<usize> = shuffled.relevance.iter().map(|k| order[*k]).collect();
+    relevance.sort_unstable();
+    assert_eq!(relevance, plain.relevance);
+    let [found, expected] = [&shuffled, &plain].map(|model| model.log_evidence.unwrap());
+    assert!((found - expected).abs() < 1e-9 * expected.abs(), "{found} {expected}");
+    let scaled = fit(&robust(), (&x * &ndarray::array![1e-3, 1e5]).view(), (&t * 1e6).view());
+    let ratio = scaled.noise_std().unwrap() / plain.noise_std().unwrap() / 1e6;
+    assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+    assert!((scaled.noise_degrees().unwrap() / plain.noise_degrees().unwrap() - 1.0).abs() < 1e-6);
 }
 
 /// Limits and the observer end the fit with a model.

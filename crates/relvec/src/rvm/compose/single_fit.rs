@@ -48,8 +48,13 @@ pub(crate) fn learn(
     if rvm.regresses_labels(training)? {
         return rvm.fit_labels(training, driver);
     }
+    // Row factors that the training set already has are fixed.
+    let mixture = rvm.likelihood.as_dyn().scale_mixture().filter(|_| training.factors.is_none());
     if rvm.fits_many(training)? {
-        return rvm.fit_many(training, driver);
+        return match mixture {
+            Some(mixture) => student_t::fit(rvm, training, mixture, driver),
+            None => rvm.fit_many(training, driver),
+        };
     }
     memory::keep_freed();
     if sums.is_some() || from.is_some() {
@@ -70,12 +75,11 @@ fn search(
 ) -> Result<(Model, Report)> {
     // Under a process prior the search only chooses centres. The origin of the targets has no effect on the choice.
     let centred = rvm.has_process(training)?.then(|| training.centred());
-    let fitted = match rvm.likelihood.as_dyn().scale_mixture() {
-        // Row factors that the training set already has are fixed.
-        Some(mixture) if training.factors.is_none() => student_t::fit(rvm, training, mixture, driver),
-        _ => outer_loop::search(rvm, centred.as_ref().unwrap_or(training), sums, from, false, driver),
-    }?;
-    rvm.with_process(training, fitted)
+    if let Some(mixture) = rvm.likelihood.as_dyn().scale_mixture().filter(|_| training.factors.is_none()) {
+        return student_t::fit(rvm, training, mixture, driver);
+    }
+    let searched = outer_loop::search(rvm, centred.as_ref().unwrap_or(training), sums, from, driver)?;
+    rvm.with_process(training, searched)
 }
 
 /// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, retained rows and

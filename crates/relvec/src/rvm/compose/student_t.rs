@@ -1,10 +1,12 @@
 //! Fits with Student-t noise, a scale mixture of Gaussians.
 //!
-//! An EM iteration searches with fixed latent row factors, and then updates these factors from the posterior, (M51) to
-//! (M54). Both steps raise the same lower bound of the evidence.
+//! An EM iteration fits a model with fixed latent row factors, and then updates these factors from the posterior, (M51) to
+//! (M54). Both steps raise the same lower bound of the evidence. Under the process prior a fit is the maximum of amplitude
+//! and noise, and one search chooses the relevance vectors at the end. Otherwise each fit is a search.
 
 use ndarray::{ArrayView1, ArrayView2};
 
+use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::likelihood::ScaleMixture;
 use crate::model::Model;
@@ -15,9 +17,10 @@ use crate::rvm::evidence::active_posterior::{NoiseChoice, fitted};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
+use crate::rvm::learn::kernel_choice::ROWS;
 use crate::rvm::search::driver::{FitDriver, WarmStart};
 use crate::rvm::search::outer_loop;
-use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
@@ -29,19 +32,11 @@ const FIRST_DEGREES: f64 = 4.0;
 const GRID: usize = 47;
 /// Number of golden-section steps after the grid.
 const SECTIONS: usize = 40;
-/// EM iterations from each start, before the starts are compared.
-const TRIAL_ITERATIONS: usize = 4;
-/// Largest number of EM iterations.
-const MAX_ITERATIONS: usize = 1000;
 /// Joint updates of the precisions per EM iteration, for schemes that only update precisions.
 const STEPS: usize = 20;
 /// The EM iterations have converged if one raises the bound by at most this many nats (times N / 1000 above 1,000
-/// rows). The searches then also make noise restarts.
+/// rows).
 const RISE: f64 = 1e-3;
-/// Rise of the bound in nats, below which an iteration with noise restarts is the last one.
-const RESTART_RISE: f64 = 0.05;
-/// Largest number of returns from an iteration with noise restarts to iterations without them.
-const MAX_RESTARTS: usize = 3;
 /// Latent factors at given precisions have converged if no logarithm changes by more than this.
 const TIGHT: f64 = 1e-12;
 /// The iteration also ends if changes are below this value and no longer decrease. Degrees of freedom at a flat maximum
@@ -77,36 +72,102 @@ struct LatentFactors {
     factor: Vec<f64>,
 }
 
-/// Fits a model with Student-t noise. The search starts from equal latent factors, and from factors that treat targets
-/// far from the median as outliers. It continues from the start with the higher bound.
+/// Fits a model with Student-t noise: the process prior at converged latent factors, or searches that alternate with
+/// updates of these factors.
 pub(crate) fn fit(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driver: &mut FitDriver) -> Result<(Model, Report)> {
+    if !rvm.has_process(training)? {
+        return search(rvm, training, mixture, driver);
+    }
     if training.adjustments.constant_target {
-        return outer_loop::search(rvm, training, None, None, false, driver);
+        return fit_process(rvm, training, driver);
     }
-    let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);
-    let equal = LatentFactors { degrees, factor: vec![1.0; training.targets.len()] };
-    let mut now = trial(rvm, training, mixture, equal, driver)?;
-    if now.goes_on() {
-        let other = trial(rvm, training, mixture, LatentFactors::of(&spread(training), degrees).balanced(training).0, driver)?;
-        // The trace contains the iterations from both starts, and the status is that of the second one.
-        now = match other.bound() > now.bound() {
-            true => other,
-            false => Fitted { report: Report { status: other.report.status, trace: other.report.trace, ..now.report }, ..now },
-        };
+    let mut scales = of_sample(rvm, training, mixture)?;
+    if training.rows.nrows() > ROWS {
+        let all: Vec<usize> = (0..training.rows.nrows()).collect();
+        let model = under_process(rvm, &training.with(rvm, &training.kernel(), Some(&all)), mixture, scales)?;
+        scales = LatentFactors::of_model(training, mixture, &model)?.balanced(training).0;
     }
-    let (mut brief, mut restarts) = (true, 0);
-    for _ in 0..MAX_ITERATIONS {
-        if !now.goes_on() {
-            break;
+    let fixed = training.with_factors(rvm, scales.factors(&training.sample_weights()));
+    let (model, report) = fit_process(rvm, &fixed, driver)?;
+    Ok((scales.with_degrees(&fixed, model), report))
+}
+
+/// Fits a model with the process prior to a training set with fixed latent factors.
+fn fit_process(rvm: &Rvm, fixed: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
+    match rvm.fits_many(fixed)? {
+        true => rvm.fit_many(fixed, driver),
+        false => rvm.with_process(fixed, outer_loop::search(rvm, &fixed.centred(), None, None, driver)?),
+    }
+}
+
+/// Returns the training set with latent factors that treat targets far from the median as outliers.
+pub(crate) fn with_spread<'b>(rvm: &'b Rvm, training: &TrainingSet, mixture: ScaleMixture) -> TrainingSet<'b> {
+    training.with_factors(rvm, LatentFactors::of_spread(training, mixture).factors(&training.sample_weights()))
+}
+
+/// Returns the training set with the latent factors of a process that is fitted to a sample of the rows.
+pub(crate) fn with_factors<'b>(rvm: &'b Rvm, training: &TrainingSet, mixture: ScaleMixture) -> Result<TrainingSet<'b>> {
+    Ok(training.with_factors(rvm, of_sample(rvm, training, mixture)?.factors(&training.sample_weights())))
+}
+
+/// Returns the latent factors of all rows under a process with the kernel of `training`, which is fitted to at most
+/// [`ROWS`] of them. It starts from factors that treat targets far from the median as outliers.
+fn of_sample(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture) -> Result<LatentFactors> {
+    let some = random_subset(training.rows.nrows(), ROWS, rvm.seed);
+    let sample = training.with(rvm, &training.kernel(), Some(&some));
+    let model = under_process(rvm, &sample, mixture, LatentFactors::of_spread(&sample, mixture))?;
+    Ok(LatentFactors::of_model(training, mixture, &model)?.balanced(training).0)
+}
+
+/// Runs EM iterations under the process prior from the latent factors `scales`, without a search. The rows of `training`
+/// have their own order, so that no bit depends on the order of the user's rows.
+fn under_process(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, mut scales: LatentFactors) -> Result<Model> {
+    let own = Rvm { weight_prior: WeightPrior::Process, ..rvm.clone() };
+    let mut before = f64::NEG_INFINITY;
+    loop {
+        let fixed = training.with_factors(&own, scales.factors(&training.sample_weights()));
+        let model = scales.with_degrees(&fixed, own.process_alone(&fixed)?);
+        let bound = model.log_evidence.unwrap_or(f64::NAN);
+        if !(bound - before > tolerance(training)) || training.interrupt.is_late() {
+            return Ok(model);
         }
-        let before = now.bound();
-        now = next(rvm, training, mixture, now, brief, driver)?;
-        let rise = now.bound() - before;
-        let converged = !now.cut && rise <= RISE * (training.count / 1000.0).max(1.0);
-        match brief {
-            true => brief = !converged,
-            false if rise <= RESTART_RISE || restarts == MAX_RESTARTS => break,
-            false => (brief, restarts) = (true, restarts + 1),
+        before = bound;
+        scales = LatentFactors::of_model(training, mixture, &model)?.balanced(training).0;
+    }
+}
+
+/// Returns the rise of the bound in nats below which EM iterations have converged.
+fn tolerance(training: &TrainingSet) -> f64 {
+    RISE * (training.count / 1000.0).max(1.0)
+}
+
+/// Fits a model with Student-t noise by searches, one for each update of the latent factors. The first factors are those
+/// of a process if the basis functions are values of a covariance.
+fn search(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driver: &mut FitDriver) -> Result<(Model, Report)> {
+    if training.adjustments.constant_target {
+        return outer_loop::search(rvm, training, None, None, driver);
+    }
+    let first = match rvm.has_covariances(training) {
+        true => of_sample(rvm, training, mixture)?,
+        false => LatentFactors::of_spread(training, mixture),
+    };
+    let mut now = search_step(rvm, training, first, None, driver)?;
+    while now.goes_on() {
+        let next = match next(rvm, training, mixture, &now, driver) {
+            // The time ran out before there was another model.
+            Err(Error::Interrupted) if driver.is_late() && !training.interrupt.is_raised_by_hand() => {
+                now.report.status = Status::TimeLimit;
+                break;
+            }
+            next => next?,
+        };
+        let (rise, cut) = (next.bound() - now.bound(), next.cut);
+        now = match cut || rise > 0.0 {
+            true => next,
+            false => Fitted { report: Report { status: next.report.status, trace: next.report.trace, ..now.report }, ..now },
+        };
+        if !cut && rise <= tolerance(training) {
+            break;
         }
     }
     let Fitted { mut model, mut report, scales, .. } = now;
@@ -117,49 +178,14 @@ pub(crate) fn fit(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driv
     Ok((model, report))
 }
 
-/// Runs up to [`TRIAL_ITERATIONS`] EM iterations from the latent factors `scales`.
-fn trial(
-    rvm: &Rvm,
-    training: &TrainingSet,
-    mixture: ScaleMixture,
-    scales: LatentFactors,
-    driver: &mut FitDriver,
-) -> Result<Fitted> {
-    let mut now = search_step(rvm, training, scales, None, false, driver)?;
-    for _ in 1..TRIAL_ITERATIONS {
-        if !now.goes_on() {
-            break;
-        }
-        now = next(rvm, training, mixture, now, true, driver)?;
-    }
-    Ok(now)
-}
-
 /// Runs one EM iteration: updates the latent factors from the posterior, and searches on from the present model.
-/// `brief` omits noise restarts.
-fn next(
-    rvm: &Rvm,
-    training: &TrainingSet,
-    mixture: ScaleMixture,
-    before: Fitted,
-    brief: bool,
-    driver: &mut FitDriver,
-) -> Result<Fitted> {
-    let mut run = || -> Result<Fitted> {
-        let at = Hyperparameters::of(&before.model);
-        let fixed = training.with_factors(rvm, before.scales.factors(&training.sample_weights()));
-        let (updated, by) = LatentFactors::updated(&fixed, mixture, &at)?.balanced(training);
-        // Factors and noise variance are multiplied by the same number, so that the noise precision of each row stays.
-        let from = Hyperparameters { noise_variance: at.noise_variance.map(|v| v * by), ..at };
-        search_step(rvm, training, updated, Some(&from), brief, driver)
-    };
-    match run() {
-        // The time ran out before there was another model.
-        Err(Error::Interrupted) if driver.is_late() && !training.interrupt.is_raised_by_hand() => {
-            Ok(Fitted { report: Report { status: Status::TimeLimit, ..before.report }, ..before })
-        }
-        other => other,
-    }
+fn next(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, now: &Fitted, driver: &mut FitDriver) -> Result<Fitted> {
+    let at = Hyperparameters::of(&now.model);
+    let fixed = training.with_factors(rvm, now.scales.factors(&training.sample_weights()));
+    let (updated, by) = LatentFactors::updated(&fixed, mixture, &at)?.balanced(training);
+    // Factors and noise variance are multiplied by the same number, so that the noise precision of each row stays.
+    let from = Hyperparameters { noise_variance: at.noise_variance.map(|v| v * by), ..at };
+    search_step(rvm, training, updated, Some(&from), driver)
 }
 
 /// Searches with fixed latent factors `scales`, with a warm start at `from`. The trace of the driver is extended.
@@ -168,7 +194,6 @@ fn search_step(
     training: &TrainingSet,
     scales: LatentFactors,
     from: Option<&Hyperparameters>,
-    brief: bool,
     driver: &mut FitDriver,
 ) -> Result<Fitted> {
     let fixed = training.with_factors(rvm, scales.factors(&training.sample_weights()));
@@ -176,7 +201,7 @@ fn search_step(
     // weights are pruned only by factors that are up to date.
     let steps = if rvm.inference.as_dyn().adds() { usize::MAX } else { STEPS };
     let most = driver.limit(steps);
-    let found = outer_loop::search(rvm, &fixed, None, from, brief, driver);
+    let found = outer_loop::search(rvm, &fixed, None, from, driver);
     driver.max_iterations = most;
     let (model, mut report) = found?;
     driver.trace.clone_from(&report.trace);
@@ -194,22 +219,17 @@ fn search_step(
 /// Returns the weight <u_n> of each row under a model with Student-t noise, (M52), `[N]`. `targets` are `[N]` and the
 /// rows `x` are `[N, D]`, both in original units.
 pub(crate) fn row_weights(targets: ArrayView1<f64>, model: &Model, x: ArrayView2<f64>) -> Result<Vec<f64>> {
-    let prediction = model.predict(x)?;
-    let degrees = prediction.noise_degrees.unwrap_or(f64::INFINITY);
-    let square = prediction.noise_variance;
-    let one = |((t, m), v): ((&f64, &f64), &f64)| (1.0 + 1.0 / degrees) / (1.0 + ((t - m).powi(2) + v) / square / degrees);
-    Ok(targets.iter().zip(&prediction.mean).zip(&prediction.model_variance).map(one).collect())
+    let degrees = model.noise_degrees().unwrap_or(f64::INFINITY);
+    let one = |d: &f64| (1.0 + 1.0 / degrees) / (1.0 + d / degrees);
+    Ok(distances(targets, model, x)?.iter().map(one).collect())
 }
 
-/// Returns the training set with the converged latent factors at the hyperparameters of `model`.
-pub(crate) fn weighted<'b>(
-    rvm: &'b Rvm,
-    training: &TrainingSet,
-    mixture: ScaleMixture,
-    model: &Model,
-) -> Result<TrainingSet<'b>> {
-    // The model does not store its latent factors. At fixed precisions they converge quickly.
-    Ok(rested(rvm, training, mixture, &Hyperparameters::of(model))?.0)
+/// Returns the expected squared residual of each row in units of the squared scale of the noise, `[N]`. `targets` are
+/// `[N]` and the rows `x` are `[N, D]`, both in original units.
+fn distances(targets: ArrayView1<f64>, model: &Model, x: ArrayView2<f64>) -> Result<Vec<f64>> {
+    let prediction = model.predict(x)?;
+    let one = |((t, m), v): ((&f64, &f64), &f64)| ((t - m).powi(2) + v) / prediction.noise_variance;
+    Ok(targets.iter().zip(&prediction.mean).zip(&prediction.model_variance).map(one).collect())
 }
 
 /// Returns the training set with the converged latent factors at given hyperparameters, and the degrees of freedom.
@@ -254,6 +274,31 @@ impl LatentFactors {
     /// Returns the factors (M52) at expected squared residuals d = beta <r^2> (`distance`, `[N]`).
     fn of(distance: &[f64], degrees: f64) -> LatentFactors {
         LatentFactors { degrees, factor: distance.iter().map(|d| (degrees + 1.0) / (degrees + d)).collect() }
+    }
+
+    /// Returns a model with the process prior of rows with these factors, `fixed`, with the degrees of freedom and the
+    /// bound.
+    fn with_degrees(&self, fixed: &TrainingSet, mut model: Model) -> Model {
+        if let Some(posterior) = &mut model.posterior {
+            posterior.noise_degrees = Some(self.degrees);
+        }
+        // The evidence of a process already contains 1/2 sum c_n log u_n.
+        let logs: f64 = self.factor.iter().zip(&*fixed.sample_weights()).map(|(u, c)| 0.5 * c * u.ln()).sum();
+        let log_evidence = model.log_evidence.map(|evidence| evidence + fixed.log_constant() - logs);
+        Model { log_evidence, ..model }
+    }
+
+    /// Returns factors that treat targets far from the median as outliers.
+    fn of_spread(training: &TrainingSet, mixture: ScaleMixture) -> LatentFactors {
+        LatentFactors::of(&spread(training), mixture.degrees.unwrap_or(FIRST_DEGREES)).balanced(training).0
+    }
+
+    /// Returns the factors of the rows of `training` under a model, whose degrees of freedom maximise (M53) if they are
+    /// learned.
+    fn of_model(training: &TrainingSet, mixture: ScaleMixture, model: &Model) -> Result<LatentFactors> {
+        let distance = distances(training.real_targets().as_slice().into(), model, training.rows.view())?;
+        let degrees = mixture.degrees.unwrap_or_else(|| best_degrees(&distance, &training.sample_weights()));
+        Ok(LatentFactors::of(&distance, degrees))
     }
 
     /// Returns the updated factors: those of the posterior at the hyperparameters `at`, whose rows have the factors of

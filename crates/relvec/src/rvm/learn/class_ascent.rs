@@ -333,7 +333,7 @@ impl<'a> ClassAscent<'a> {
             };
             let (mut quiet, sums) = (silent, Some(expansion.sums.clone()));
             let driver = &mut FitDriver::of(rvm, &mut quiet, &interrupt, start);
-            outer_loop::search(rvm, &training, sums, from, false, driver)
+            outer_loop::search(rvm, &training, sums, from, driver)
         };
         let mut found = vec![];
         // Schemes that add no basis functions start with all columns.

@@ -33,7 +33,7 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Targets;
 
 /// Largest number of rows of a dense process, whose time grows with the cube of the rows.
-pub(super) const ROWS: usize = 1000;
+pub(in crate::rvm) const ROWS: usize = 1000;
 /// Largest training set for which a kernel and its process are learned from a dense process alone. Larger ones continue
 /// with more rows than a dense process can use.
 pub(super) const MOST_ROWS: usize = 3000;

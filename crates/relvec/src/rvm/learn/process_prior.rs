@@ -9,7 +9,7 @@ use std::time::Instant;
 use ndarray::{Array2, Axis, concatenate, s};
 
 use crate::canonical::random_subset;
-use crate::design::Columns;
+use crate::design::{Basis, Columns};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::NoiseModel;
@@ -23,7 +23,7 @@ use crate::process::parameters::NOISE;
 use crate::process::pivoted_cholesky::{Pivots, Points};
 use crate::query::pass::AllRows;
 use crate::query::sums::SumsRequest;
-use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status};
+use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status, silent};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::kernel_choice;
@@ -47,6 +47,12 @@ impl Rvm {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
         let mut negative = training.rows.indexed_iter().filter(|(_, v)| spline && **v < 0.0);
         negative.next().map(|((_, column), value)| (column, *value))
+    }
+
+    /// Returns true if the basis functions of a fit to this training set are values of covariances.
+    pub(in crate::rvm) fn has_covariances(&self, training: &TrainingSet) -> bool {
+        let kernels = self.basis == Basis::Kernel && self.to_try().iter().all(|kernel| kernel.is_covariance());
+        kernels && self.negative_of_spline(training).is_none()
     }
 
     /// Checks that the kernels to be learned are covariances for the rows of a training set, because kernels are
@@ -161,6 +167,16 @@ impl Rvm {
         let nothing_found = model.relevance.is_empty() && !training.adjustments.constant_target;
         let seconds = report.seconds + begin.elapsed().as_secs_f64();
         Ok((model, Report { process, adjustments, nothing_found, seconds, ..report }))
+    }
+
+    /// Fits a process prior to a training set without a search.
+    pub(in crate::rvm) fn process_alone(&self, training: &TrainingSet) -> Result<Model> {
+        if self.fits_many(training)? {
+            let start = Instant::now();
+            return Ok(self.fit_many(training, &mut FitDriver::of(self, &mut silent, &training.interrupt, start))?.0);
+        }
+        let report = Report::of_end(Status::Converged, vec![], Certificate::of_reason(""), 0.0);
+        Ok(self.with_process(training, (bare(training, &training.kernel()), report))?.0)
     }
 
     /// Returns the kernel, amplitude and noise of a dense process for a training set.

@@ -13,24 +13,13 @@ use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Hyperparameters;
 
-/// Start and effort of a search in one working set.
+/// Start of a search in one working set.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchStart {
     /// Model for a warm start; `None` for the first working set.
     pub from: Option<WarmStart>,
-    pub effort: SearchEffort,
-}
-
-/// Effort of a search in one working set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SearchEffort {
-    /// Search until no action gains enough.
-    Converge,
-    /// Search until no action gains enough, with one noise restart at most. The last digits are left to the search that
-    /// follows.
-    OneRestart,
-    /// Search until no noise restart helps either.
-    Restarts,
+    /// True if noise restarts follow once no action gains enough.
+    pub restarts: bool,
 }
 
 /// A fit that is under way.

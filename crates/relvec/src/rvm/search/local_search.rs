@@ -25,7 +25,7 @@ use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
 use crate::rvm::evidence::solver::EvidenceSolver;
-use crate::rvm::search::driver::{FitRun, SearchEffort, SearchStart};
+use crate::rvm::search::driver::{FitRun, SearchStart};
 use crate::rvm::search::initial_model;
 use crate::rvm::search::joint_updates::{JointUpdates, grow};
 use crate::rvm::search::sequential::{REJECTED, UNFINISHED};
@@ -65,7 +65,6 @@ enum Stage {
 /// A local search in one working set.
 pub(crate) struct LocalSearch {
     settings: Search,
-    effort: SearchEffort,
     stage: Stage,
     noise: Vec<NoisePrecision>,
     now: ActivePosterior,
@@ -126,14 +125,9 @@ impl LocalSearch {
             Some(mode) if mode.a == a => mode,
             mode => solver.solve(&active, &a, &noise, NoiseChoice::Best, mode.as_ref())?,
         };
-        let restarts = match entry.effort {
-            SearchEffort::Converge => 0,
-            SearchEffort::OneRestart => settings.restarts.min(1),
-            SearchEffort::Restarts => settings.restarts,
-        };
-        let mut search = LocalSearch {
+        let restarts = if entry.restarts { settings.restarts } else { 0 };
+        let search = LocalSearch {
             settings: settings.clone(),
-            effort: entry.effort,
             stage,
             noise,
             now,
@@ -147,9 +141,6 @@ impl LocalSearch {
             polished: false,
             actions: Actions::default(),
         };
-        if warm.is_some() && entry.effort == SearchEffort::OneRestart && search.may_restart(solver) {
-            search.fix_noise(solver)?;
-        }
         Ok(search)
     }
 
@@ -262,7 +253,7 @@ impl LocalSearch {
 
     /// Returns true if the search may start from the dense model.
     fn may_start_dense(&self) -> bool {
-        self.settings.start == Start::Auto && self.previous_start.is_none() && self.effort != SearchEffort::OneRestart
+        self.settings.start == Start::Auto && self.previous_start.is_none()
     }
 
     /// Starts again from the dense model, without a penalty per kernel.
@@ -281,7 +272,7 @@ impl LocalSearch {
 
     /// Returns true if the model has learned nothing and the search may start from MacKay's fixed point.
     fn may_start_fixed_point(&self, solver: &EvidenceSolver) -> Result<bool> {
-        let may = self.settings.start == Start::Auto && !self.tried_fixed_point && self.effort != SearchEffort::OneRestart;
+        let may = self.settings.start == Start::Auto && !self.tried_fixed_point;
         Ok(may && initial_model::has_nothing(solver, &self.now)?)
     }
 
@@ -350,7 +341,7 @@ impl LocalSearch {
     fn finish(&mut self, solver: &EvidenceSolver) -> Result<()> {
         (self.stage, self.restarts) = (Stage::Done, 0);
         self.take_better_start();
-        if solver.hessian_varies() || self.effort == SearchEffort::OneRestart {
+        if solver.hessian_varies() {
             return Ok(());
         }
         if !self.polished {

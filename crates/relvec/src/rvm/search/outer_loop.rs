@@ -9,7 +9,7 @@ use crate::rvm::evidence::active_posterior::residual_over_noise;
 use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::search::driver::{FitDriver, FitRun, SearchEffort, SearchStart, WarmStart};
+use crate::rvm::search::driver::{FitDriver, FitRun, SearchStart, WarmStart};
 use crate::rvm::search::fixed_point::FixedPointRun;
 use crate::rvm::search::initial_model;
 use crate::rvm::search::local_search::LocalSearch;
@@ -35,8 +35,7 @@ fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchS
 ///
 /// Searches one working set after another, until no candidate outside the working set would raise the evidence. For
 /// most dictionaries the first working set is the whole dictionary. `sums` are those of the first working set, if they
-/// are known. `start` is the model for a warm start. If `brief` is true, a search of the whole dictionary makes one
-/// noise restart at most.
+/// are known. `start` is the model for a warm start.
 ///
 /// # Errors
 /// Returns [`Error::Interrupted`] if the fit was interrupted before there is a model, and errors of memory and of
@@ -46,7 +45,6 @@ pub(crate) fn search(
     training: &TrainingSet,
     sums: Option<Sums>,
     start: Option<&Hyperparameters>,
-    brief: bool,
     driver: &mut FitDriver,
 ) -> Result<(Model, Report)> {
     let scheme = rvm.inference.as_dyn();
@@ -54,7 +52,7 @@ pub(crate) fn search(
         (Some(given), _) | (None, Start::Given(given)) => training.candidates_of(given),
         (None, Start::Auto | Start::Empty) => vec![],
     };
-    let (working_sets, mut candidates) = WorkingSets::new(training, &required, brief);
+    let (working_sets, mut candidates) = WorkingSets::new(training, &required);
     let mut outer = OuterLoop { rvm, training, working_sets, actions: Actions::default(), driver };
     let (mut given_sums, mut start, mut warm) = (sums, start, None);
     // The best model of the previous working sets and its log evidence.
@@ -72,7 +70,7 @@ pub(crate) fn search(
         }
 
         // Search the working set.
-        let entry = SearchStart { from: warm.take(), effort: outer.working_sets.effort() };
+        let entry = SearchStart { from: warm.take(), restarts: outer.working_sets.restarts() };
         let mut run = match begin(&rvm.inference, &solver, &entry) {
             Ok(run) => run,
             Err(error) => return outer.return_previous(error, previous),
@@ -155,7 +153,7 @@ impl OuterLoop<'_, '_, '_, '_> {
         candidates.sort_unstable();
         let (problem, sums) = ScaledProblem::new(self.training, candidates)?;
         let solver = EvidenceSolver::new(&problem, sums);
-        let run = begin(&self.rvm.inference, &solver, &SearchStart { from: Some(model), effort: SearchEffort::Converge })?;
+        let run = begin(&self.rvm.inference, &solver, &SearchStart { from: Some(model), restarts: false })?;
         self.conclude(&solver, &*run, status)
     }
 

@@ -19,7 +19,7 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted};
 use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SPAN_FLOOR, by_noise};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::keeps_sums;
-use crate::rvm::search::driver::{SearchEffort, WarmStart};
+use crate::rvm::search::driver::WarmStart;
 use crate::rvm::settings::scheme::PART;
 
 /// Number of candidates in one block. Only one block and its products with the model are in memory.
@@ -129,8 +129,6 @@ pub(crate) struct WorkingSets {
     candidates: Vec<usize>,
     /// True if all candidates are one working set.
     whole: bool,
-    /// True if a search of all candidates makes one noise restart at most.
-    brief: bool,
     round: Round,
     random: Pcg64,
     /// Largest log evidence of the models of the working sets so far, in internal units.
@@ -143,8 +141,7 @@ pub(crate) struct WorkingSets {
 
 impl WorkingSets {
     /// Returns the working sets of a training set, and the candidates of the first one, which include those in `keep`.
-    /// If `brief` is true, a search of all candidates makes one noise restart at most.
-    pub fn new(training: &TrainingSet, keep: &[usize], brief: bool) -> (WorkingSets, Vec<usize>) {
+    pub fn new(training: &TrainingSet, keep: &[usize]) -> (WorkingSets, Vec<usize>) {
         let candidates = training.dictionary();
         // Without rows, candidates that are not in the sums cannot be evaluated.
         let whole = candidates.len() <= WorkingSets::most(training) || training.rows.nrows() == 0;
@@ -153,7 +150,6 @@ impl WorkingSets {
         let working_sets = WorkingSets {
             candidates,
             whole,
-            brief,
             round: Round::Grow,
             random: Pcg64::seed_from_u64(training.rvm.seed),
             log_evidence: f64::NEG_INFINITY,
@@ -191,14 +187,9 @@ impl WorkingSets {
         certificate.reason += &format!("; {} passes over all {} candidates", self.scans, self.candidates.len());
     }
 
-    /// Returns the effort of the search in the present working set.
-    pub fn effort(&self) -> SearchEffort {
-        match self.whole {
-            true if self.brief => SearchEffort::OneRestart,
-            true => SearchEffort::Restarts,
-            false if self.round == Round::Restart => SearchEffort::Restarts,
-            false => SearchEffort::Converge,
-        }
+    /// Returns true if the search in the present working set makes noise restarts.
+    pub fn restarts(&self) -> bool {
+        self.whole || self.round == Round::Restart
     }
 
     pub fn n_candidates(&self) -> usize {

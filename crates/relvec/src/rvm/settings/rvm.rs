@@ -33,7 +33,7 @@ const RESIDUAL: f64 = 0.3;
 /// Parameters of a relevance vector machine.
 ///
 /// By default the kernel is learned from the data. The weights have the prior of a Gaussian process in regression with
-/// Gaussian noise, and for classes that share one model. For other likelihoods every weight has its own precision.
+/// Gaussian or Student-t noise, and for classes that share one model. For counts every weight has its own precision.
 /// [`Rvm::tipping2001`] returns the settings of the papers.
 ///
 /// ```
@@ -453,8 +453,8 @@ impl Rvm {
         let classes = self.likelihood.is_for_classes();
         let unless = [
             (
-                !matches!(self.likelihood, Likelihood::Gaussian(_)) && !classes,
-                format!("likelihood = {}: it is for regression with Gaussian noise, and for classes", self.likelihood.name()),
+                self.likelihood.as_dyn().counts(),
+                format!("likelihood = {}: it is for regression with noise, and for classes", self.likelihood.name()),
             ),
             (self.basis == Basis::Given, "basis = given: columns of a design matrix have no covariance between rows".into()),
             (
@@ -514,12 +514,13 @@ impl Rvm {
 
     /// Returns true if a fit to rows that are not in memory ([`Rvm::fit_rows`], [`Rvm::fit_blocks_with_sample`]) has the process prior.
     /// This is so for `weight_prior = process`. It is so for `auto` unless a setting of the search, a linear spline or
-    /// cross-validation needs another prior.
+    /// cross-validation needs another prior. It is never so for Student-t noise, whose row factors need the rows.
     pub fn has_process_in_blocks(&self) -> bool {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
         let auto = self.has_no_search_settings() && !spline && !self.validates() && self.without_process().is_none();
         match self.weight_prior {
             WeightPrior::Ard => false,
+            _ if self.likelihood.as_dyn().scale_mixture().is_some() => false,
             WeightPrior::Process => true,
             WeightPrior::Auto => auto,
         }
@@ -553,7 +554,7 @@ rules! {
         /// The weights have the covariance of a Gaussian process with the kernel, (M70). The variance of predictions
         /// grows away from the data.
         ///
-        /// In regression with Gaussian noise, other rows complete the relevance vectors of the search until the
+        /// In regression with Gaussian or Student-t noise, other rows complete the relevance vectors of the search until the
         /// residual variance of the prior is small, see [`Rvm::residual`](crate::Rvm::residual). Above 3,000 rows there
         /// is no search, and its settings have no effect: the centres are rows drawn at random, 1,500 at most unless
         /// the dictionary has a size. Classes in one model are learned by regression on their labels, without a search,
