@@ -9,11 +9,12 @@ test_that("a formula and a matrix give the same model", {
 })
 
 test_that("the default fit is that of Python and of the command", {
-  # RVR().fit(cars[["speed"]], cars["dist"]).predict([[4], [11.3], [25]], return_std=True)
+  # RVR().fit(cars[["speed"]], cars["dist"]).predict([[4], [11.3], [25]], return_std=True); python/tests/test_r_package.py
+  # compares these numbers with Python.
   model <- rvm(dist ~ speed, cars)
   new <- data.frame(speed = c(4, 11.3, 25))
-  expect_equal(unname(predict(model, new)), c(9.706217275926278, 25.602594114454256, 81.549898290881), tolerance = 1e-8)
-  expect_equal(unname(predict(model, new, type = "se")), c(17.199915337854037, 15.818852271471725, 16.57854020914423), tolerance = 1e-8)
+  expect_equal(unname(predict(model, new)), c(9.690625499273871, 25.539027567331004, 82.3829162328817), tolerance = 1e-8)
+  expect_equal(unname(predict(model, new, type = "se")), c(20.45684783438109, 15.150168454362909, 15.784007643506705), tolerance = 1e-8)
 })
 
 test_that("intervals are those of the predicted normal distribution", {
