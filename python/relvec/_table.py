@@ -198,9 +198,9 @@ TABLE: dict[str, Parameter] = {
         ``"process"`` gives the weights the covariance of a Gaussian process with the kernel [5]_. Its centres are the
         relevance vectors and further rows that are needed to span the process, and the variance of predictions grows
         away from the data to that of the process. It needs a kernel of relvec other than ``"sigmoid"``, and is not for
-        ``likelihood="poisson"``. ``"auto"`` is the process if these conditions hold, otherwise ``"ard"``. Above 3,000 rows the
-        process has no search: its centres are rows drawn at random, at most 1,500 unless `dictionary` is a number, and
-        ``"auto"`` is ``"ard"`` if `search` or `sparsity` require a search.""",
+        ``likelihood="poisson"``. ``"auto"`` is the process if these conditions hold, otherwise ``"ard"``. Above 3,000
+        rows the process has no search: its centres are rows drawn at random, at most 1,500 unless `dictionary` is a
+        number, and ``"auto"`` is ``"ard"`` if `search` or `sparsity` require a search.""",
         [names(*NAMES["weight_prior"])],
         path="weight_prior",
     ),
