@@ -6,6 +6,7 @@ attributes whose names end in ``_``, so that they can be restyled or drawn again
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,9 +54,13 @@ class RegressionDisplay:
     mean : ndarray of shape (n_grid,)
         Predictive mean there.
     model_std, noise_std : ndarray of shape (n_grid,)
-        Standard deviations from the uncertainty of the weights, and from the noise.
+        Standard deviations from the uncertainty of the weights, and from the noise. The latter are infinite for
+        Student-t noise of 2 degrees of freedom or fewer.
     x, y : ndarray of shape (n_samples,)
         The data.
+    interval : tuple of (float, ndarray, ndarray) or None, default=None
+        Probability, lower and upper ends, of shape (n_grid,), of the interval that is drawn in place of infinite
+        standard deviations.
     relevance : ndarray of shape (n_relevance,), default=None
         Indices of the data that are relevance vectors; None: none is marked.
     x_label, y_label : str, default="x", "y"
@@ -112,6 +117,7 @@ class RegressionDisplay:
         noise_std: Float,
         x: Float,
         y: Float,
+        interval: tuple[float, Float, Float] | None = None,
         relevance: NDArray[np.int64] | None = None,
         x_label: str = "x",
         y_label: str = "y",
@@ -122,6 +128,7 @@ class RegressionDisplay:
         self.noise_std = noise_std
         self.x = x
         self.y = y
+        self.interval = interval
         self.relevance = relevance
         self.x_label = x_label
         self.y_label = y_label
@@ -151,7 +158,8 @@ class RegressionDisplay:
         y : array-like of shape (n_samples,)
             Their targets.
         n_std : float, default=2.0
-            Half the height of the band in standard deviations.
+            Half the height of the band in standard deviations. If these are infinite, the band is the interval of the
+            probability that a normal distribution has within `n_std` standard deviations.
         parts : bool, default=False
             Whether to show the part of the band without the noise.
         mark_relevance : bool, default=True
@@ -173,9 +181,9 @@ class RegressionDisplay:
         targets = _figures.column(y, values).astype(np.float64)
         relevance = _figures.relevance(estimator, final, X) if mark_relevance else None
         grid = _figures.axis(values[:, 0], 0.05, grid_resolution)
-        mean, model_std, noise_std = final.predict(
-            _figures.transformed(estimator, _figures.like(X, grid[:, np.newaxis])), return_parts=True
-        )
+        rows = _figures.transformed(estimator, _figures.like(X, grid[:, np.newaxis]))
+        mean, model_std, noise_std = final.predict(rows, return_parts=True)
+        level, infinite = math.erf(n_std / math.sqrt(2.0)), not np.isfinite(noise_std).all()
         display = cls(
             grid=grid,
             mean=mean,
@@ -183,6 +191,7 @@ class RegressionDisplay:
             noise_std=noise_std,
             x=values[:, 0],
             y=targets,
+            interval=(level, *final.predict_interval(rows, level)) if infinite else None,
             relevance=relevance,
             x_label=_figures.names(estimator, ["x"])[0],
             y_label=final._model.target or "y",
@@ -199,7 +208,7 @@ class RegressionDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw in; None: those of a new figure.
         n_std : float, default=2.0
-            Half the height of the band in standard deviations.
+            Half the height of the band in standard deviations. It has no effect on an interval.
         parts : bool, default=False
             Whether to show the part of the band without the noise.
         **kwargs : dict
@@ -212,15 +221,19 @@ class RegressionDisplay:
         """
         ax = _figures.axes(ax)
         std = np.hypot(self.model_std, self.noise_std)
-        label = f"± {n_std:g} std"
+        label = whole = f"± {n_std:g} std"
+        lower, upper = self.mean - n_std * std, self.mean + n_std * std
+        if self.interval is not None:
+            level, lower, upper = self.interval
+            whole = f"{100.0 * level:.3g} % interval"
         self.band_ = ax.fill_between(
             self.grid,
-            self.mean - n_std * std,
-            self.mean + n_std * std,
+            lower,
+            upper,
             color=BLUE,
             alpha=0.18,
             linewidth=0,
-            label=f"{label}, model and noise" if parts else label,
+            label=f"{whole}, model and noise" if parts else whole,
         )
         self.model_band_ = None
         if parts:

@@ -116,6 +116,17 @@ def test_regression_options(sinc, regressor):
     assert texts(ax.get_legend()) == ["± 3 std, model and noise", "± 3 std, model", "fit", "data"]
 
 
+def test_noise_without_a_variance_has_an_interval(sinc):
+    X, y = sinc
+    model = rvr(gamma=0.1, likelihood="student_t", noise_degrees=1.5).fit(X, y)
+    display = RegressionDisplay.from_estimator(model, X, y, n_std=1.0, parts=True)
+    lower, upper = model.predict_interval(display.grid[:, np.newaxis], 0.6826894921370859)
+    heights = display.band_.get_paths()[0].vertices[:, 1]
+    assert np.isfinite(heights).all() and heights.max() == upper.max() and heights.min() == lower.min()
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels[:2] == ["68.3 % interval, model and noise", "± 1 std, model"]
+
+
 def test_regression_again_in_other_axes(sinc, regressor):
     display = RegressionDisplay.from_estimator(regressor, *sinc)
     first, (_, ax) = display.ax_, plt.subplots()
