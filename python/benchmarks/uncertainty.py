@@ -71,10 +71,10 @@ that of cross-validation, the density is a little higher still, after calibratio
 """
 
 
-def table(name: str, folder: Path | None, seed: int) -> tuple[Array, Array, Array, Array]:
-    """Rows and targets to learn from, and to predict, standardised."""
+def table(name: str, folder: Path | None, seed: int, size: int | None = None) -> tuple[Array, Array, Array, Array]:
+    """Rows and targets to learn from, `size` of them, and to predict, standardised."""
     rng = np.random.default_rng(seed)
-    rows = ROWS[name]
+    rows = ROWS[name] if size is None else size
     if name == "friedman1":
         X, y = make_friedman1(rows + TEST, n_features=10, noise=1.0, random_state=seed)
     elif name == "noise":

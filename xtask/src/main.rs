@@ -34,6 +34,7 @@ const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
 const SPARSE: &str = "bench sparse [--rows N] [--rounds N]";
 const UNCERTAINTY: &str = "bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]";
 const CALIBRATION: &str = "bench calibration --data FOLDER [--splits N] [--sets SET ...]";
+const OUTLIERS: &str = "bench outliers --data FOLDER [--draws N]";
 const DEFAULTS: &str =
     "bench defaults --data FOLDER [--quick] [--only TABLES] [--sizes NUMBERS] [--draws NUMBER] [--methods METHODS]
         [--big] [--million] [--work FOLDER] [--again] [--summary]";
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         ["bench", "sparse", rest @ ..] => Some(python::bench_sparse(rest)),
         ["bench", "uncertainty", rest @ ..] => Some(python::bench_uncertainty(rest)),
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
+        ["bench", "outliers", rest @ ..] => Some(python::bench_outliers(rest)),
         ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
         ["ablate", rest @ ..] => Some(python::ablate(rest)),
         ["bench", "exports"] => Some(python::bench_exports()),
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         );
         println!("    {UNCERTAINTY}\n           reliability of error bars; writes docs/uncertainty.md");
         println!("    {CALIBRATION}\n           calibration of class probabilities; writes docs/calibration.md");
+        println!("    {OUTLIERS}\n           regression with wrong targets, beside robust learners; writes docs/outliers.md");
         println!(
             "    {DEFAULTS}\n           fits without settings, compared with a dense process and other learners; writes docs/defaults.md"
         );

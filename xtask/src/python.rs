@@ -105,6 +105,11 @@ pub fn bench_defaults(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/defaults.py", arguments)
 }
 
+/// Measures regressions with wrong targets.
+pub fn bench_outliers(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/outliers.py", arguments)
+}
+
 /// Repeats the experiments of the papers.
 pub fn bench_reproduce(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/reproduce.py", arguments)
