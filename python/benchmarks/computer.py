@@ -38,8 +38,8 @@ def commit() -> str:
     found = git("rev-parse", "--short=12", "HEAD")
     if not found:
         return "unknown"
-    # This page itself does not count.
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/benchmarks.md")
+    # The pages themselves do not count.
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/*.md")
     return found + (", with changes" if changed else "")
 
 
