@@ -23,7 +23,6 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.linear_model import HuberRegressor
 from threadpoolctl import threadpool_limits
 from uncertainty import FILES, table
 
@@ -57,7 +56,6 @@ def learners(features: int) -> dict[str, BaseEstimator]:
         'RVR(likelihood="student_t", weight_prior="ard")': RVR(likelihood="student_t", weight_prior="ard", n_jobs=1),
         "RVR()": RVR(n_jobs=1),
         "GaussianProcessRegressor": GaussianProcessRegressor(kernel, normalize_y=True),
-        "HuberRegressor": HuberRegressor(max_iter=1000),
         "HistGradientBoostingRegressor, absolute error": HistGradientBoostingRegressor(
             loss="absolute_error", random_state=0
         ),
