@@ -27,8 +27,8 @@ class LearnedKernel:
     """A kernel that `learn_kernel` has learned, with the Gaussian process used for it.
 
     The process is ``amplitude`` times the kernel, plus a constant, plus noise. For classes its targets are labels 0
-    and 1 for each class (for two classes only for the second). For counts they are
-    ``log((count + 1 / 2) / exposure)``.
+    and 1 for each class (for two classes only for the second). For counts they are log rates, at which the
+    log-likelihood is expanded.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class LearnedKernel:
         or for each class if there are more than two.
     noise_variance : float or ndarray of shape (n_outputs,)
         Noise variance, with the shape of `amplitude`. If noise variances of rows are given, their geometric mean. For
-        counts the noise variance of a row is this value divided by ``count + 1 / 2``.
+        counts it is 1: the noise variance of a row is 1 over its expected count.
     log_evidence : float
         Log marginal likelihood of the process in nats, for the rows used and all outputs together.
     gain : float
@@ -52,7 +52,7 @@ class LearnedKernel:
         Below 0.5 the rows show no relation between features and targets. Minus infinity if no feature varies.
     has_structure : bool
         Whether a fit uses the kernel: the gain is at least 0.5, or there are further rows that were not used.
-        Otherwise the model of a fit is a constant.
+        Otherwise the model of a fit is a constant. A fit of counts compares the evidence of the counts instead.
     per_feature : bool
         Whether each feature has its own width.
     n_rows : int

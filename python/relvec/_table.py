@@ -197,17 +197,17 @@ TABLE: dict[str, Parameter] = {
         """Prior of the weights. ``"ard"`` has a precision for each weight, as in [1]_, and keeps few kernels.
         ``"process"`` gives the weights the covariance of a Gaussian process with the kernel [5]_. Its centres are the
         relevance vectors and further rows that are needed to span the process, and the variance of predictions grows
-        away from the data to that of the process. It needs a kernel of relvec other than ``"sigmoid"``, and is not for
-        ``likelihood="poisson"``. ``"auto"`` is the process if these conditions hold, otherwise ``"ard"``. Above 3,000
-        rows the process has no search: its centres are rows drawn at random, at most 1,500 unless `dictionary` is a
-        number, and ``"auto"`` is ``"ard"`` if `search` or `sparsity` require a search.""",
+        away from the data to that of the process. It needs a kernel of relvec other than ``"sigmoid"``. ``"auto"`` is
+        the process if it has one, otherwise ``"ard"``. Above 3,000 rows the process has no search: its centres are rows
+        drawn at random, at most 1,500 unless `dictionary` is a number, and ``"auto"`` is ``"ard"`` if `search` or
+        `sparsity` require a search.""",
         [names(*NAMES["weight_prior"])],
         path="weight_prior",
     ),
     "residual": Parameter(
         """Under a process prior, rows become centres until the variance that the centres leave unexplained, averaged
         over the rows, is at most this share of the noise variance. 0.1 takes about a third more centres than 0.3. None
-        is 0.3, or 0.01 above 3,000 rows.""",
+        is 0.3, 0.1 for counts, or 0.01 above 3,000 rows.""",
         [POSITIVE, None],
         path="residual",
     ),

@@ -40,7 +40,7 @@ def with_kernel(kernel):
         yield RVR(**own).fit(S, T), NEW, of_std
         yield RVR(**own).fit(S, both), NEW, of_std
         yield RVR(likelihood="student_t", noise_degrees=4.0, **own).fit(S, T), NEW, of_std
-    yield rvr(kernel=kernel, likelihood="poisson").fit(S, counts), NEW, 1.0
+        yield RVR(likelihood="poisson", **own).fit(S, counts), NEW, of_std
     yield rvc(kernel=kernel).fit(C, Y), CLASS_ROWS, 1.0
     yield RVC(kernel=kernel).fit(M, K), M_NEW, 1.0
     yield rvc(kernel=kernel, multi_class="one_vs_rest").fit(M, K), M_NEW, 1.0

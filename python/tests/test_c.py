@@ -169,6 +169,7 @@ def test_several_outputs(prior, tmp_path):
 def test_other_regression(tmp_path):
     counts = np.random.default_rng(0).poisson(np.exp(T - 0.5))
     check(rvr(gamma=0.6, likelihood="poisson").fit(S, counts), NEW, tmp_path)
+    check(RVR(gamma=0.6, likelihood="poisson").fit(S, counts), NEW, tmp_path, of_std=10.0)
     check(rvr(gamma=0.6, likelihood="poisson").fit(S, counts), NEW, tmp_path, std=False)
     check(rvr(gamma=0.6, likelihood="student_t", noise_degrees=4.0).fit(S, T), NEW, tmp_path)
     check(rvr(gamma=0.6, fit_intercept=False).fit(S, T), NEW, tmp_path)

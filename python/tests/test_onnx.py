@@ -130,6 +130,7 @@ def test_student_t(degrees):
 def test_counts():
     counts = np.random.default_rng(0).poisson(np.exp(T - 0.5))
     check(rvr(gamma=0.6, likelihood="poisson").fit(S, counts), NEW)
+    check(RVR(gamma=0.6, likelihood="poisson").fit(S, counts), NEW)
     # A log rate of which little is known: zeros alone.
     check(rvr(gamma=0.6, likelihood="poisson").fit(S[:20], np.r_[np.zeros(19), 1.0]), NEW)
 

@@ -82,7 +82,6 @@ def test_several_outputs_and_a_linear_kernel():
         ({"weight_prior": "process", "kernel": "sigmoid"}, "kernel = sigmoid"),
         ({"weight_prior": "process", "variance": "healed"}, "variance = healed"),
         ({"weight_prior": "process", "basis": "given"}, "basis = given"),
-        ({"weight_prior": "process", "likelihood": "poisson"}, "likelihood = poisson"),
         ({"residual": 0.0}, "residual"),
     ],
 )

@@ -288,7 +288,7 @@ pub(crate) struct FitArgs {
     /// For values: rows become centres until the part of the process variance that the centres do not span, averaged
     /// over the rows, is at most this share of the noise variance. For classes: until the probabilities are within this
     /// number of nats of the probabilities with all rows as centres. A smaller value takes more centres. The default is
-    /// 0.3 for values, 0.01 for values of more than 3000 rows, and 0.005 for classes.
+    /// 0.3 for values, 0.1 for counts, 0.01 for more than 3000 rows of either, and 0.005 for classes.
     #[arg(help_heading = MODEL, long, value_name = "SHARE")]
     pub residual: Option<f64>,
     /// Set the penalty per relevance vector [default: auto]

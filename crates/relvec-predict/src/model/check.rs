@@ -353,9 +353,9 @@ impl Posterior {
 impl ProcessPrior {
     fn check(&self, at: &Place, model: &Model) -> Result<()> {
         let m = model.relevance.len();
-        let has_noise = matches!(model.likelihood, Some(Likelihood::Gaussian(_) | Likelihood::StudentT(_)));
-        let expected = "no process prior unless there are a posterior and Gaussian or Student-t noise";
-        at.require(has_noise && model.posterior.is_some(), "amplitude", "a process prior", expected)?;
+        let real = !model.likelihood.as_ref().is_none_or(Likelihood::is_for_classes);
+        let expected = "no process prior unless there is a posterior for real targets or counts";
+        at.require(real && model.posterior.is_some(), "amplitude", "a process prior", expected)?;
         let covariance = model.kernel().is_some_and(Kernel::is_covariance);
         at.require(covariance, "amplitude", "a process prior", "no process prior unless the kernel is positive semidefinite")?;
         let keeps = model.kept_rows.is_some() || model.statistics.is_some();

@@ -48,7 +48,7 @@ const MOST_HALVINGS: usize = 30;
 /// Largest ratio of the counts that Laplace's posterior expects to those at the mode under `Auto`. A ratio of 2 means a
 /// variance of 1.4 of the log rate. The two approximations then differ by as much as either does from the exact
 /// posterior.
-const MOST_EXPECTED: f64 = 2.0;
+pub(crate) const MOST_EXPECTED: f64 = 2.0;
 /// Number of rows that are processed at a time.
 const BLOCK_ROWS: usize = 4096;
 

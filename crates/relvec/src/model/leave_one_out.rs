@@ -44,14 +44,7 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
         let (name, serves) = (kind.name(), kind.serves());
         return Err(Error::Targets(format!("{name} per row is for {serves}")));
     }
-    let noise = match (model.noise_variance(), &targets.given, &given) {
-        (Some(0.0), Some(Given::Noise(_)), Some(each)) => Some(each.clone()),
-        (Some(0.0), ..) => {
-            let problem = "the model was fitted with a noise variance for each row: leaving rows out requires these variances";
-            return Err(Error::Targets(problem.into()));
-        }
-        (noise, ..) => noise.map(|v| vec![v; x.nrows()]),
-    };
+    let noise = noise_of(model, targets, &given)?;
     let exposure = given.filter(|_| matches!(targets.given, Some(Given::Exposure(_))));
     let targets = likelihood.targets(targets.values)?;
     let found = model.predict_with(x, Variance::Posterior)?;
@@ -73,10 +66,12 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
         heavy.map_or(1.0, |degrees| (degrees + 1.0) / (degrees + ((y[n] - f[n]).powi(2) + variance) / noise))
     };
     if model.process.is_some() {
-        let noise = noise.as_ref().ok_or(Error::NoPosterior)?;
-        let count = |n: usize| weights[n] / noise[n] * row_factor(n, variance[n], noise[n]);
-        let counts: Vec<f64> = (0..y.len()).map(count).collect();
-        (mean, variance) = process_left_out(model, x, &found, &y, &counts)?;
+        // Counts have the Gaussian targets of the expansion at the mode, (M96).
+        let of_count = |n: usize| (mean[n] + residual[n] / curvature[n], weights[n] * curvature[n]);
+        let of_noise = |n: usize, noise: f64| (y[n], weights[n] / noise * row_factor(n, variance[n], noise));
+        let of_row = |n: usize| noise.as_ref().map_or_else(|| of_count(n), |noise| of_noise(n, noise[n]));
+        let (t, precisions): (Vec<f64>, Vec<f64>) = (0..y.len()).map(of_row).unzip();
+        (mean, variance) = process_left_out(model, x, &found, &t, &precisions)?;
     }
     let precisions = if model.process.is_some() { 0..0 } else { 0..y.len() };
     for n in precisions {
@@ -107,6 +102,18 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
         Some(_) => model.log_density(&prediction, targets.view(), None)?,
     };
     Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
+}
+
+/// Returns the noise variance of each row, `[N]`; `None` if the model has no noise. `given` are the further data of the rows.
+fn noise_of(model: &Model, targets: &Targets, given: &Option<Vec<f64>>) -> Result<Option<Vec<f64>>> {
+    Ok(match (model.noise_variance(), &targets.given, given) {
+        (Some(0.0), Some(Given::Noise(_)), Some(each)) => Some(each.clone()),
+        (Some(0.0), ..) => {
+            let problem = "the model was fitted with a noise variance for each row: leaving rows out requires these variances";
+            return Err(Error::Targets(problem.into()));
+        }
+        (noise, ..) => noise.map(|v| vec![v; targets.len()]),
+    })
 }
 
 /// Predicts the class of each row of `x`, `[N, D]`, from the posterior without that row. Let C, `[K, K]`, be the

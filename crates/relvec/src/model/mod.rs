@@ -17,7 +17,7 @@ pub use relvec_predict::{
     PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
 };
 
-pub(crate) use self::averaged::{Averaging, FittedRows};
+pub(crate) use self::averaged::{Averaging, FittedRows, MOST_EXPECTED};
 pub use self::draws::Draws;
 pub use self::fitted::FittedModel;
 pub use self::leave_one_out::LeaveOneOut;

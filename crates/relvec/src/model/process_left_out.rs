@@ -21,14 +21,14 @@ use crate::error::Result;
 pub(super) const MOST_OWN: f64 = 1.0 - 1e-9;
 
 /// Returns means and variances of the function at each of the rows `x`, [N, D], without that row: `[N]` each. `found`
-/// contains the predictions with all rows, `t` their targets, and `counts` the b_i, `[N]`. Rows of equal inputs must be
+/// contains the predictions with all rows, `t` their targets, and `precisions` the b_i, `[N]`. Rows of equal inputs must be
 /// given together.
 pub(super) fn process_left_out(
     model: &Model,
     x: ArrayView2<f64>,
     found: &Prediction,
     t: &[f64],
-    counts: &[f64],
+    precisions: &[f64],
 ) -> Result<(Array1<f64>, Array1<f64>)> {
     let residuals = residual_variances(model, x)?;
     let factor = model.variance_factor();
@@ -40,7 +40,7 @@ pub(super) fn process_left_out(
     for rows in groups.values() {
         let (mean, residual) = (found.mean[rows[0]], residuals[rows[0]]);
         let spanned = (found.model_variance[rows[0]] / factor - residual).max(0.0);
-        let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|n| counts[*n] * value(*n)).sum::<f64>();
+        let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|n| precisions[*n] * value(*n)).sum::<f64>();
         let total = sum(&|_| 1.0);
         // 1 / Lambda, which is 0 for rows of weight 0.
         let precision = total / (1.0 + total * residual);
@@ -49,7 +49,7 @@ pub(super) fn process_left_out(
         let (variance, pull) = (without + residual, sum(&|n| t[n] - m0));
         for n in rows {
             let alone = rows.len() == 1;
-            let (others, pull) = if alone { (0.0, 0.0) } else { (total - counts[*n], pull - counts[*n] * (t[*n] - m0)) };
+            let (others, pull) = if alone { (0.0, 0.0) } else { (total - precisions[*n], pull - precisions[*n] * (t[*n] - m0)) };
             means[*n] = m0 + variance * pull / (1.0 + variance * others);
             variances[*n] = variance / (1.0 + variance * others);
         }

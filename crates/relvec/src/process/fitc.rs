@@ -42,6 +42,17 @@ pub(crate) struct Evidence {
     pub by_ratio: f64,
     /// Derivative in log s2 of each output, `[R]`.
     pub by_noise: Vec<f64>,
+    /// P_nn lambda_n, `[n]`: the share of a row that the other rows do not predict.
+    own: Vec<f64>,
+}
+
+/// The response of the function at the rows to a change of log rho, with the log evidence and the posterior variances.
+pub(crate) struct Response {
+    pub evidence: Evidence,
+    /// Derivative of the function values in log rho, `[n]`.
+    pub response: Vec<f64>,
+    /// Posterior variances of the function values, `[n]`, relative to s2.
+    pub variance: Vec<f64>,
 }
 
 /// The posterior of the constant (if there is one) and the whitened weights.
@@ -119,8 +130,15 @@ impl Fitc<'_> {
     /// Returns log evidence and gradient at rho = exp(`log_ratio`) and noise variances exp(`log_noise`), `[R]`; `None`
     /// if the evidence is not finite.
     pub fn evidence(&self, log_ratio: f64, log_noise: &[f64]) -> Result<Option<Evidence>> {
+        let Some(solved) = self.solve(log_ratio.exp())? else { return Ok(None) };
+        let found = self.evidence_of(solved, log_ratio, log_noise);
+        Ok(found.value.is_finite().then_some(found))
+    }
+
+    /// Returns log evidence and gradient for a solved system.
+    fn evidence_of(&self, solved: Solved, log_ratio: f64, log_noise: &[f64]) -> Evidence {
         let ratio = log_ratio.exp();
-        let Some(Solved { lambda, mut scaled, lower, mean, left }) = self.solve(ratio)? else { return Ok(None) };
+        let Solved { lambda, mut scaled, lower, mean, left } = solved;
         let (m, n) = self.features.dim();
         let free = (n - self.first()) as f64;
         let logs = lambda.iter().map(|v| v.ln()).sum::<f64>()
@@ -132,7 +150,7 @@ impl Fitc<'_> {
         scaled.outer_iter().for_each(|row| own.iter_mut().zip(row).for_each(|(own, v)| *own -= v * v));
         let noisy = |n: usize| 1.0 / (lambda[n] * self.rows.weights[n]);
         let trace: f64 = own.iter().enumerate().map(|(n, own)| own * noisy(n)).sum();
-        let mut out = Evidence { value: 0.0, by_ratio: 0.0, by_noise: vec![] };
+        let mut out = Evidence { value: 0.0, by_ratio: 0.0, by_noise: vec![], own };
         for (k, (left, mean)) in left.columns().into_iter().zip(mean.columns()).enumerate() {
             let (log_noise, noise) = (log_noise[k], log_noise[k].exp());
             let weights = mean.slice(s![self.first()..]);
@@ -143,7 +161,34 @@ impl Fitc<'_> {
             out.by_ratio += 0.5 * (trace - free + (quad - squares) / noise);
             out.by_noise.push(0.5 * (quad / noise - free) + slope);
         }
-        Ok(out.value.is_finite().then_some(out))
+        out
+    }
+
+    /// Returns alpha = P t for one output, `[n]`, at rho = `ratio`; `None` if A has no factor.
+    pub fn dual(&self, ratio: f64) -> Result<Option<Vec<f64>>> {
+        let solved = self.solve(ratio)?;
+        Ok(solved.map(|solved| solved.left.iter().zip(&solved.lambda).map(|(left, lambda)| left / lambda).collect()))
+    }
+
+    /// Returns the response of the function values to log rho at s2 = 1, for one output whose alpha = P t is given, `[n]`.
+    /// Returns `None` if A has no factor or the evidence is not finite.
+    pub fn response(&self, log_ratio: f64, alpha: &[f64]) -> Result<Option<Response>> {
+        let Some(solved) = self.solve(log_ratio.exp())? else { return Ok(None) };
+        let Solved { lambda, scaled, lower, .. } = &solved;
+        let c = &self.rows.weights;
+        // P v of v = alpha / c.
+        let v: Vec<f64> = alpha.iter().zip(c).map(|(a, c)| a / c).collect();
+        let over = Array2::from_shape_fn((v.len(), 1), |(n, _)| v[n] / lambda[n].sqrt());
+        let mut mean = linalg::times(scaled.view(), over.view());
+        linalg::solve_lower(lower.view(), mean.view_mut());
+        linalg::solve_lower_transposed(lower.view(), mean.view_mut());
+        let fitted = linalg::times(scaled.t(), mean.view());
+        let projected = |n: usize| (over[[n, 0]] - fitted[[n, 0]]) / lambda[n].sqrt();
+        let response = (0..v.len()).map(|n| v[n] - projected(n) / c[n]).collect();
+        let lambda = lambda.clone();
+        let evidence = self.evidence_of(solved, log_ratio, &[0.0]);
+        let variance = (0..v.len()).map(|n| ((1.0 - evidence.own[n] / (lambda[n] * c[n])) / c[n]).max(0.0)).collect();
+        Ok(evidence.value.is_finite().then_some(Response { evidence, response, variance }))
     }
 
     /// Returns the posterior of the weights at rho = exp(`log_ratio`); `None` if A has no factor.

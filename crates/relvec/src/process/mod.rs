@@ -2,6 +2,7 @@
 
 pub(crate) mod evidence;
 pub(crate) mod fitc;
+pub(crate) mod fitc_counts;
 mod fitc_kernel;
 pub(crate) mod fitc_maximum;
 pub(crate) mod fitc_sums;

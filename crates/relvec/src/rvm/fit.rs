@@ -256,7 +256,7 @@ fn run(
     }
     let plain = rvm.with_stand_in();
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
-    let Choice { kernel, search: kernel_search, learned } = match rvm.likelihood.as_dyn().scale_mixture() {
+    let Choice { kernel, search: kernel_search, mut learned } = match rvm.likelihood.as_dyn().scale_mixture() {
         // The process of a kernel that is learned from equal weights of the rows tells by which weights outliers count
         // less.
         Some(mixture) if rvm.learns_kernel() && !training.adjustments.constant_target => {
@@ -267,6 +267,10 @@ fn run(
         }
         _ => kernel_choice::choose(rvm, &training)?,
     };
+    // Under the process prior, the evidence of the counts tells whether they depend on the features.
+    if rvm.likelihood.as_dyn().counts() && rvm.has_process(&training)? {
+        learned.iter_mut().for_each(|learned| learned.has_structure = true);
+    }
     training.interrupt = interrupt.clone();
     let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
     let training = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());

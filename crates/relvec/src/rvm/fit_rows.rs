@@ -222,9 +222,10 @@ impl Rvm {
         if self.validates() {
             return Err(self.no_validation("cross-validation needs the rows, and those in blocks are not at hand"));
         }
-        let mixture = self.likelihood.as_dyn().scale_mixture().is_some();
-        let expected = "gaussian, bernoulli or softmax: the row factors of Student-t noise need all rows, and they are not held";
-        require(!mixture, || "likelihood".into(), self.likelihood.name(), expected)?;
+        let name = self.likelihood.name();
+        let expected =
+            format!("gaussian, bernoulli or softmax: likelihood = {name} needs all rows at once, and they are not held");
+        require(!self.needs_held_rows(), || "likelihood".into(), name, &expected)?;
         let why = match self.without_process() {
             _ if self.weight_prior == WeightPrior::Ard => "a fit with a given sample has the prior of a process".to_string(),
             Some(reason) => format!("rows that are not held need it, and it cannot be combined with {reason}"),

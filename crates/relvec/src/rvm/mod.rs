@@ -53,6 +53,7 @@ mod search {
 /// Learning of kernels, centres, and the prior of a Gaussian process.
 mod learn {
     pub(crate) mod class_ascent;
+    pub(crate) mod count_fit;
     pub(crate) mod kernel_choice;
     pub(crate) mod label_fit;
     pub(crate) mod learned_centres;

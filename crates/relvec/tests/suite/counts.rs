@@ -1,6 +1,6 @@
 //! Counts: the Poisson likelihood, its exposures and its predictions.
 
-use crate::support::close;
+use crate::support::{cholesky, close, inverse};
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::Distribution;
@@ -344,5 +344,212 @@ fn single_large_count_among_zeros_gives_finite_predictions() {
             assert!(counts.std().iter().all(|s| *s < peak), "{name}: {}", counts.std());
             assert!(prediction.count_log_probability(t.view(), None).unwrap().iter().all(|l| l.is_finite() && *l <= 0.0));
         }
+    }
+}
+
+/// Default settings for counts.
+fn by_default() -> Rvm {
+    Rvm { likelihood: Poisson::default().into(), ..Rvm::default() }
+}
+
+/// Counts of a smooth function of two features, with a mean rate of about `level`, and their exposures.
+fn two_features(seed: u64, rows: usize, level: f64) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_simple_fn((rows, 2), || random.random_range(-2.0..2.0));
+    let e: Array1<f64> = Array1::from_shape_simple_fn(rows, || random.random_range(0.5..2.0));
+    let rate = |n: usize| level * e[n] * f64::exp((2.0f64 * x[[n, 0]]).sin() + 0.5 * x[[n, 1]]);
+    let t = (0..rows).map(|n| rand_distr::Poisson::new(rate(n)).expect("a rate").sample(&mut random)).collect();
+    Data { x, t, e }
+}
+
+/// Under the process prior, predictions of new rows are better than with a precision for each weight, and intervals cover
+/// as many new rows as they claim.
+#[test]
+fn the_process_prior_predicts_counts_well() {
+    let (mut gain, mut covered, mut least) = (0.0, 0.0, f64::INFINITY);
+    for (seed, level) in [(0, 1.0), (1, 1.0), (2, 5.0), (3, 5.0), (4, 50.0), (5, 50.0)] {
+        let (d, new) = (two_features(seed, 50, level), two_features(seed + 100, 500, level));
+        let density = |rvm: &Rvm| {
+            let (model, report) = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).unwrap();
+            assert_eq!(report.status, Status::Converged, "{seed}");
+            let prediction = model.predict(new.x.view()).unwrap();
+            let density = prediction.count_log_probability(new.t.view(), Some(new.e.view())).unwrap().mean().unwrap();
+            (model, density)
+        };
+        let (model, process) = density(&by_default());
+        let (ard, precisions) = density(&Rvm { weight_prior: WeightPrior::Ard, ..by_default() });
+        assert!(model.process.is_some() && ard.process.is_none());
+        (gain, least) = (gain + (process - precisions) / 6.0, least.min(process - precisions));
+        let (low, high) = model.interval(&model.predict(new.x.view()).unwrap(), 0.9, Some(new.e.view())).unwrap();
+        let inside = new.t.iter().zip(low.iter().zip(&high)).filter(|(t, (low, high))| (**low..=**high).contains(*t)).count();
+        covered += inside as f64 / 3000.0;
+    }
+    assert!(gain > 0.025 && least > -0.09, "{gain} {least}");
+    assert!((0.88..0.98).contains(&covered), "{covered}");
+}
+
+/// Returns Laplace's approximation of the log evidence of counts `t` over exposures `e`, under a process with covariance
+/// `k` times `amplitude` and a flat constant: log rates, their posterior variances, and the evidence. The mode is found by
+/// Newton's method with N x N matrices and a constant of prior variance 1e4.
+fn dense(k: &Array2<f64>, d: &Data, amplitude: f64) -> (Array1<f64>, Array1<f64>, f64) {
+    const WIDE: f64 = 1e4;
+    let n = d.t.len();
+    let s = k * amplitude + WIDE;
+    let middle = (d.t.sum() / d.e.sum()).ln();
+    let mut f = Array1::from_elem(n, middle);
+    for _ in 0..60 {
+        let c = &d.e * &f.mapv(f64::exp);
+        let z = &f - middle + &((&d.t - &c) / &c);
+        let sum = &s + &Array2::from_diag(&c.mapv(|c| 1.0 / c));
+        let step = middle + s.dot(&inverse(&sum).dot(&z)) - &f;
+        let rise = step.iter().fold(0.0, |most: f64, step| most.max(*step));
+        f += &(&step * if rise > 0.0 { rise.ln_1p() / rise } else { 1.0 });
+    }
+    let c = &d.e * &f.mapv(f64::exp);
+    let sum = inverse(&(&s + &Array2::from_diag(&c.mapv(|c| 1.0 / c))));
+    let variance = (0..n).map(|i| 1.0 / c[i] - sum[[i, i]] / (c[i] * c[i])).collect();
+    let log_gamma = |count: f64| (2..=count as usize).map(|k| (k as f64).ln()).sum::<f64>();
+    let of_row = |i: usize| d.t[i] * (f[i] + d.e[i].ln()) - c[i] - log_gamma(d.t[i]);
+    let prior = 0.5 * (&f - middle).dot(&(&d.t - &c));
+    let scaled = Array2::from_shape_fn((n, n), |(i, j)| f64::from(u8::from(i == j)) + (c[i] * c[j]).sqrt() * s[[i, j]]);
+    // The density of a flat constant is that of a wide one without its normalisation.
+    let flat = 0.5 * (2.0 * std::f64::consts::PI * WIDE).ln();
+    let evidence = (0..n).map(of_row).sum::<f64>() - prior - cholesky(&scaled).diag().iter().map(|v| v.ln()).sum::<f64>() + flat;
+    (f, variance, evidence)
+}
+
+/// With all rows as centres, mode, variances and evidence are those of N x N matrices, and no other amplitude has a higher
+/// evidence. Weights are the residuals of the counts, in the user's units.
+#[test]
+fn the_process_prior_of_counts_equals_n_by_n_matrices() {
+    for (seed, rows, level) in [(1, 70, 0.5), (2, 60, 8.0), (3, 65, 300.0)] {
+        let d = two_features(seed, rows, level);
+        let kernel: Kernel = Rbf { gamma: vec![3.0, 1.0].into() }.into();
+        let rvm = Rvm { kernel: kernel.clone(), residual: Some(1e-12), ..by_default() };
+        let rvm = Rvm { posterior: PosteriorRule::Laplace, ..rvm };
+        let (model, _) = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).unwrap();
+        assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+        let k = Array2::from_shape_fn((rows, rows), |(i, j)| {
+            let square = |f: usize| (d.x[[i, f]] - d.x[[j, f]]).powi(2);
+            (-3.0 * square(0) - square(1)).exp()
+        });
+        let amplitude = model.process.as_ref().unwrap().amplitude;
+        let (f, variance, evidence) = dense(&k, &d, amplitude);
+        let found = model.predict(d.x.view()).unwrap();
+        close("mode", &found.mean.to_vec(), &f.to_vec(), 1e-4);
+        close("variance", &found.model_variance.to_vec(), &variance.to_vec(), 1e-4);
+        assert!((model.log_evidence.unwrap() - evidence).abs() < 1e-4, "{:?} {evidence}", model.log_evidence);
+        for other in [0.9, 1.1] {
+            let other = dense(&k, &d, other * amplitude).2;
+            assert!(evidence > other, "{amplitude}: {evidence} {other}");
+        }
+        if model.relevance.len() == rows {
+            let residual = &d.t - &(&d.e * &f.mapv(f64::exp));
+            close(
+                "weights",
+                &model.expansion.weights.column(0).to_vec(),
+                &residual.to_vec(),
+                0.02 * residual.mapv(f64::abs).sum(),
+            );
+        }
+    }
+}
+
+/// For many rows, the slope of the log posterior in the weights is 0 at the model, on the raw counts.
+#[test]
+fn the_process_prior_of_many_counts_is_at_the_mode() {
+    for rows in [900, 3200] {
+        let d = two_features(4, rows, 3.0);
+        let kernel: Kernel = Rbf { gamma: vec![1.0, 0.3].into() }.into();
+        let rvm = Rvm { kernel: kernel.clone(), residual: Some(1e-6), ..by_default() };
+        let (model, _) = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).unwrap();
+        let centres = d.x.select(Axis(0), &model.relevance);
+        let mut between = Array2::zeros((rows, centres.nrows()));
+        kernel.block(d.x.view(), centres.view(), between.view_mut());
+        let f = model.predict(d.x.view()).unwrap().mean;
+        let residual = &d.t - &(&d.e * &f.mapv(f64::exp));
+        let slope = between.t().dot(&residual);
+        // The slope of the log prior is -K w / a, and K w is the function at the centres without the constant.
+        let at = model.predict(centres.view()).unwrap().mean - model.expansion.intercept[0];
+        let prior = at / model.process.as_ref().unwrap().amplitude;
+        let size = between.t().dot(&residual.mapv(f64::abs)).iter().fold(0.0, |most: f64, v| most.max(*v));
+        let off = (&slope - &prior).iter().fold(0.0, |most: f64, v| most.max(v.abs()));
+        assert!(off < 1e-3 * size, "{rows}: {off} of {size}");
+        assert!(residual.sum().abs() < 1e-3 * d.t.sum(), "{rows}: {}", residual.sum());
+    }
+}
+
+/// The order of the rows and the units of features and exposures do not matter.
+#[test]
+fn the_process_prior_of_counts_depends_on_no_unit() {
+    let d = two_features(5, 80, 2.0);
+    let fit = |x: &Array2<f64>, t: &Array1<f64>, e: &Array1<f64>| {
+        by_default().fit(x.view(), &Targets::real(t.view()).with_exposure(e.view())).unwrap().0
+    };
+    let plain = fit(&d.x, &d.t, &d.e);
+    let order: Vec<usize> = (0..80).map(|i| (i * 37 + 11) % 80).collect();
+    let shuffled = fit(&d.x.select(Axis(0), &order), &d.t.select(Axis(0), &order), &d.e.select(Axis(0), &order));
+    let mut relevance: Vec<usize> = shuffled.relevance.iter().map(|k| order[*k]).collect();
+    relevance.sort_unstable();
+    assert_eq!(relevance, plain.relevance);
+    let of = |model: &Model, x: &Array2<f64>| model.predict(x.view()).unwrap().mean.to_vec();
+    close("order", &of(&shuffled, &d.x), &of(&plain, &d.x), 1e-9);
+    let units = &d.x * &ndarray::array![1e-3, 1e5];
+    let scaled = fit(&units, &d.t, &(&d.e * 1e4));
+    let expected: Vec<f64> = of(&plain, &d.x).iter().map(|f| f - 1e4f64.ln()).collect();
+    close("units", &of(&scaled, &units), &expected, 1e-6);
+    assert!((scaled.log_evidence.unwrap() - plain.log_evidence.unwrap()).abs() < 1e-6);
+}
+
+/// Few counts and kernels without bounds give sensible expected counts. The averaged curvature is used where Laplace's
+/// posterior expects too much, or if it is requested.
+#[test]
+fn rare_counts_have_sensible_expectations() {
+    let kernels: [Kernel; 3] = [Rbf::default().into(), Linear {}.into(), Poly::default().into()];
+    let mut averaged = 0;
+    let rare = (10..20).map(|seed| (seed, 0.02));
+    for (seed, level) in [(1, 0.03), (2, 0.1), (3, 0.5), (4, 3.0), (5, 30.0), (6, 0.05)].into_iter().chain(rare) {
+        let d = two_features(seed, 60, level);
+        for (kernel, posterior) in kernels.iter().flat_map(|k| [(k, PosteriorRule::Auto), (k, PosteriorRule::Averaged)]) {
+            let rvm = Rvm { kernel: kernel.clone(), posterior, ..by_default() };
+            let (model, report) = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).unwrap();
+            assert_eq!(report.status, Status::Converged, "{seed} {kernel:?}");
+            let counts = model.predict(d.x.view()).unwrap().counts(Some(d.e.view())).unwrap();
+            assert!(
+                report.adjustments.constant_target || counts.mean.sum() <= 2.5 * d.t.sum() + 1.0,
+                "{seed} {kernel:?}: {} of {}",
+                counts.mean.sum(),
+                d.t.sum()
+            );
+            let own = model.posterior.as_ref().unwrap().averaged;
+            assert!(posterior == PosteriorRule::Auto || own || report.adjustments.constant_target, "{seed}");
+            averaged += u32::from(own && posterior == PosteriorRule::Auto);
+        }
+    }
+    assert!(averaged > 0);
+}
+
+/// Left-out rows under the process prior are near those of fits without the row.
+#[test]
+fn left_out_counts_are_near_those_of_fits_without_the_row() {
+    let d = two_features(7, 50, 4.0);
+    let kernel: Kernel = Rbf { gamma: vec![1.0, 0.3].into() }.into();
+    let rvm = Rvm { kernel, residual: Some(1e-6), ..by_default() };
+    let (model, _) = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).unwrap();
+    let found = model.leave_one_out(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).unwrap();
+    let left_out = found.prediction.unwrap();
+    for row in [3, 17, 31] {
+        let rest: Vec<usize> = (0..50).filter(|n| *n != row).collect();
+        let (x, t, e) = (d.x.select(Axis(0), &rest), d.t.select(Axis(0), &rest), d.e.select(Axis(0), &rest));
+        let (without, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_exposure(e.view())).unwrap();
+        let expected = without.predict(d.x.slice(s![row..=row, ..])).unwrap();
+        let deviation = expected.model_variance[0].sqrt();
+        assert!(
+            (left_out.mean[row] - expected.mean[0]).abs() < 0.4 * deviation,
+            "{row}: {} {}",
+            left_out.mean[row],
+            expected.mean[0]
+        );
+        assert!((left_out.model_variance[row].sqrt() / deviation - 1.0).abs() < 0.3, "{row}");
     }
 }

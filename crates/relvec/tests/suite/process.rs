@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use relvec::*;
 
-use crate::support::close;
+use crate::support::{cholesky, close, inverse};
 
 /// Returns pseudo-random numbers from 0 to 1.
 fn wave(i: usize, k: usize) -> f64 {
@@ -38,34 +38,6 @@ fn block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64>
     let mut out = Array2::zeros((a.nrows(), b.nrows()));
     kernel.block(a, b, out.view_mut());
     out
-}
-
-/// Returns the lower Cholesky factor.
-fn cholesky(a: &Array2<f64>) -> Array2<f64> {
-    let n = a.nrows();
-    let mut l = Array2::zeros((n, n));
-    for i in 0..n {
-        for j in 0..=i {
-            let left = a[[i, j]] - l.slice(s![i, ..j]).dot(&l.slice(s![j, ..j]));
-            l[[i, j]] = if i == j { f64::sqrt(left) } else { left / l[[j, j]] };
-        }
-    }
-    assert!(l.diag().iter().all(|v| *v > 0.0), "the matrix of the test has a factor");
-    l
-}
-
-fn inverse(a: &Array2<f64>) -> Array2<f64> {
-    let (l, n) = (cholesky(a), a.nrows());
-    let mut half = Array2::<f64>::eye(n);
-    for i in 0..n {
-        for j in 0..i {
-            let taken = &half.row(j).to_owned() * l[[i, j]];
-            let mut row = half.row_mut(i);
-            row -= &taken;
-        }
-        half.row_mut(i).mapv_inplace(|v| v / l[[i, i]]);
-    }
-    half.t().dot(&half)
 }
 
 fn centres(model: &Model) -> (&Kernel, &Array2<f64>) {
@@ -827,7 +799,7 @@ fn bad_rows_in_blocks_are_rejected() {
     fails(&rvm, &InBlocks { noise: Some(Array1::ones(200)), ..blocks(&x) }, "noise variances");
     fails(&Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() }, &blocks(&x), "weight_prior");
     fails(&Rvm { cv: Some(3), weight_prior: WeightPrior::Process, ..rvm.clone() }, &blocks(&x), "cv");
-    fails(&Rvm { likelihood: Poisson::default().into(), ..rvm.clone() }, &blocks(&x), "weight_prior");
+    fails(&Rvm { likelihood: Poisson::default().into(), ..rvm.clone() }, &blocks(&x), "likelihood = poisson needs all rows");
     // Without time the weights are those of the sample.
     let hurried = Rvm { time_limit: Some(1e-9), ..rvm };
     let (model, report) = hurried.fit_blocks_with_sample(x.view(), &real, &blocks(&x), &mut silent).unwrap();

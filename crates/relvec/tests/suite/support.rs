@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, s};
 use relvec::*;
 use serde_json::Value;
 
@@ -94,4 +94,33 @@ pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) {
     for (i, (g, e)) in got.iter().zip(expected).enumerate() {
         assert!((g - e).abs() <= tolerance * size, "{what}[{i}]: got {g:e}, expected {e:e}, off by {:e}", (g - e).abs() / size);
     }
+}
+
+/// Returns the lower Cholesky factor.
+pub fn cholesky(a: &Array2<f64>) -> Array2<f64> {
+    let n = a.nrows();
+    let mut l = Array2::zeros((n, n));
+    for i in 0..n {
+        for j in 0..=i {
+            let left = a[[i, j]] - l.slice(s![i, ..j]).dot(&l.slice(s![j, ..j]));
+            l[[i, j]] = if i == j { f64::sqrt(left) } else { left / l[[j, j]] };
+        }
+    }
+    assert!(l.diag().iter().all(|v| *v > 0.0), "the matrix of the test has a factor");
+    l
+}
+
+/// Returns the inverse of a positive definite matrix.
+pub fn inverse(a: &Array2<f64>) -> Array2<f64> {
+    let (l, n) = (cholesky(a), a.nrows());
+    let mut half = Array2::<f64>::eye(n);
+    for i in 0..n {
+        for j in 0..i {
+            let taken = &half.row(j).to_owned() * l[[i, j]];
+            let mut row = half.row_mut(i);
+            row -= &taken;
+        }
+        half.row_mut(i).mapv_inplace(|v| v / l[[i, i]]);
+    }
+    half.t().dot(&half)
 }

@@ -48,38 +48,34 @@ pub(crate) fn learn(
     if rvm.regresses_labels(training)? {
         return rvm.fit_labels(training, driver);
     }
-    // Row factors that the training set already has are fixed.
-    let mixture = rvm.likelihood.as_dyn().scale_mixture().filter(|_| training.factors.is_none());
     if rvm.fits_many(training)? {
-        return match mixture {
-            Some(mixture) => student_t::fit(rvm, training, mixture, driver),
-            None => rvm.fit_many(training, driver),
-        };
+        return of_likelihood(rvm, training, driver);
     }
     memory::keep_freed();
     if sums.is_some() || from.is_some() {
-        return search(rvm, training, sums, from, driver);
+        return outer_loop::search(rvm, training, sums, from, driver);
     }
-    let fit = |rvm: &Rvm, training: &TrainingSet, driver: &mut FitDriver| search(rvm, training, None, None, driver);
-    time_budget::fit_in_time(rvm, training, driver, &fit)
+    time_budget::fit_in_time(rvm, training, driver, &of_likelihood)
 }
 
-/// Fits a model to a training set by a search, and gives its weights the process prior if they have one. Parameters are
-/// those of [`learn`].
-fn search(
-    rvm: &Rvm,
-    training: &TrainingSet,
-    sums: Option<Sums>,
-    from: Option<&Hyperparameters>,
-    driver: &mut FitDriver,
-) -> Result<(Model, Report)> {
-    // Under a process prior the search only chooses centres. The origin of the targets has no effect on the choice.
-    let centred = rvm.has_process(training)?.then(|| training.centred());
-    if let Some(mixture) = rvm.likelihood.as_dyn().scale_mixture().filter(|_| training.factors.is_none()) {
+/// Fits a model to a training set by the method of its likelihood and prior.
+fn of_likelihood(rvm: &Rvm, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
+    let likelihood = rvm.likelihood.as_dyn();
+    // Row factors that the training set already has are fixed.
+    if let Some(mixture) = likelihood.scale_mixture().filter(|_| training.factors.is_none()) {
         return student_t::fit(rvm, training, mixture, driver);
     }
-    let searched = outer_loop::search(rvm, centred.as_ref().unwrap_or(training), sums, from, driver)?;
-    rvm.with_process(training, searched)
+    if !rvm.has_process(training)? {
+        return outer_loop::search(rvm, training, None, None, driver);
+    }
+    if likelihood.counts() {
+        return rvm.fit_counts(training, driver);
+    }
+    if rvm.fits_many(training)? {
+        return rvm.fit_many(training, driver);
+    }
+    // The search only chooses centres. The origin of the targets has no effect on the choice.
+    rvm.with_process(training, outer_loop::search(rvm, &training.centred(), None, None, driver)?)
 }
 
 /// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, retained rows and

@@ -133,7 +133,8 @@ impl<'a> TrainingSet<'a> {
         }
     }
 
-    fn factor(&self, row: usize) -> f64 {
+    /// Returns the row factor of a row; 1 if there are none. For counts it is the exposure over the mean exposure.
+    pub fn factor(&self, row: usize) -> f64 {
         self.factors.as_ref().map_or(1.0, |factors| factors.factor[row])
     }
 

@@ -48,8 +48,6 @@ const LEAST_ROWS: usize = 100;
 const MATRICES: u64 = 4;
 /// Number of matrices of rows by centres in memory at a time.
 const FITC_MATRICES: u64 = 5;
-/// Added to counts, so that 0 has a log rate. The median of the posterior of the rate of a zero count is near it.
-const HALF: f64 = 0.5;
 /// Number of rows, centres and left-out rows by which two kernels are compared on a large training set. If many rows
 /// show a fine structure, 4,000 rows with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 5
 /// of 8 draws).
@@ -205,10 +203,13 @@ impl Surrogate {
         let (n, weights) = (training.rows.nrows(), training.sample_weights());
         let ones = || vec![1.0; n];
         if training.rvm.likelihood.as_dyn().counts() {
-            let rate = |row: usize| ((training.real_target(row) + HALF) / training.exposure(row)).ln();
-            let factors = (0..n).map(|row| training.real_target(row) + HALF).collect();
-            let (t, scale) = standardised(Array2::from_shape_fn((n, 1), |(row, _)| rate(row)), &weights);
-            return Surrogate { t, factors, scale, known_noise: None };
+            let log_rates = log_rates(training);
+            let expected = |row: usize| log_rates[row].exp() * training.factor(row);
+            let target = |row: usize| log_rates[row] + training.real_target(row) / expected(row) - 1.0;
+            let factors = (0..n).map(expected).collect();
+            let (t, scale) = standardised(Array2::from_shape_fn((n, 1), |(row, _)| target(row)), &weights);
+            let known_noise = Some(-2.0 * scale[0].ln());
+            return Surrogate { t, factors, scale, known_noise };
         }
         if !training.is_real() {
             // For two classes, one column of labels is enough.
@@ -233,6 +234,21 @@ impl Surrogate {
         let factors = training.factors.as_ref().map_or_else(ones, |factors| factors.factor.clone());
         Surrogate { t, factors, scale: training.units.iter().map(|units| units.scale).collect(), known_noise }
     }
+}
+
+/// Returns a log rate of each row, `[N]`, at which the log-likelihood of the counts is expanded for a first fit, (M97). It
+/// is relative to that of one count per mean exposure.
+///
+/// The rates have a gamma prior with the mean and the variance that the counts show, and these are its posterior means. If
+/// the counts do not vary more than those of one rate, all log rates are equal.
+pub(in crate::rvm) fn log_rates(training: &TrainingSet) -> Vec<f64> {
+    let rows = || (0..training.rows.nrows()).map(|row| (training.real_target(row), training.factor(row)));
+    let weights = training.sample_weights();
+    let sum = |value: &dyn Fn(f64, f64) -> f64| rows().zip(&*weights).map(|((y, e), c)| c * value(y, e)).sum::<f64>();
+    let mean = sum(&|y, _| y) / sum(&|_, e| e);
+    // The squared coefficient of variation of the rates.
+    let spread = (sum(&|y, e| (y / mean - e).powi(2) - e / mean) / sum(&|_, e| e * e)).max(0.0);
+    rows().map(|(y, e)| ((1.0 + spread * y) / (1.0 / mean + spread * e)).ln()).collect()
 }
 
 /// Returns the columns minus their weighted means and divided by their standard deviations, and these. Weights: `[N]`.
@@ -376,8 +392,8 @@ fn of_labels(
 
 /// Kernel that a dense Gaussian process with covariance a * kernel + constant + noise has learned, (M67) to (M69).
 ///
-/// All values are in the user's units. For real targets the process is fitted to the targets, and for counts to
-/// log((count + 1/2) / exposure). For classes it is a regression on labels, (M81): the parameters maximise the held-out
+/// All values are in the user's units. For real targets the process is fitted to the targets, and for counts to their log
+/// rates, by an expansion of the log-likelihood, (M97). For classes it is a regression on labels, (M81): the parameters maximise the held-out
 /// log probability, (M82), and the amplitude is given for noise 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -388,7 +404,7 @@ pub struct LearnedKernel {
     /// `[R]` for R outputs. For classes it is one number, the ratio to the noise variance.
     pub amplitude: Vec<f64>,
     /// Noise variance s2 of (M67), in squared units of the targets, `[R]`. If the noise variance of each row is known,
-    /// it is their geometric mean. For counts, the noise variance of a row is s2 / (count + 1/2).
+    /// it is their geometric mean. For counts it is 1: the noise variance of a row is 1 over its expected count.
     pub noise_variance: Vec<f64>,
     /// Log evidence log p(t) of (M67) of the rows that the kernel was learned from, in nats, summed over the outputs.
     /// For classes it is the held-out log probability, (M82).

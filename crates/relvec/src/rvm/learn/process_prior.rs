@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, Axis, concatenate, s};
+use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
 use crate::canonical::random_subset;
 use crate::design::{Basis, Columns};
@@ -21,6 +21,7 @@ use crate::process::fitc_maximum::{Maximum, Prior, maximise_posterior};
 use crate::process::fitc_sums::{FullFit, LADDER, RowSums};
 use crate::process::parameters::NOISE;
 use crate::process::pivoted_cholesky::{Pivots, Points};
+use crate::query::merged_rows::DistinctRows;
 use crate::query::pass::AllRows;
 use crate::query::sums::SumsRequest;
 use crate::report::{Actions, Adjustments, Certificate, ProcessFit, Report, Status, silent};
@@ -104,16 +105,41 @@ impl Rvm {
         if !self.has_process(training)? {
             return Ok(searched);
         }
-        let begin = Instant::now();
-        let (model, report) = searched;
         let all: Vec<usize> = (0..training.rows.nrows()).collect();
         let rows = training.distinct_rows(&all);
         let prior = self.process_of(training)?;
-        let points = training.points_of(&rows);
-        let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
-        let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
         let even = rows.without_copies(&training.users_rows(&all));
+        let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
         let left = |pivots: &Pivots| ratio * pivots.mean_residual(&even.weights);
+        self.over_centres(training, searched, &prior, &even, left, |over| {
+            let fitc = Fitc { rows: &rows, features: over.features, residual: over.residual, bias: self.bias };
+            let learns = Fitc { rows: &even, ..fitc };
+            let peak = maximise_posterior(&learns, &prior, &fixed_noise(training), over.size, &training.interrupt)?;
+            let peak = match fitc.evidence(peak.log_ratio, &peak.log_noise)? {
+                Some(found) => Maximum { log_evidence: found.value, ..peak },
+                None => peak,
+            };
+            let singular = || Error::Singular { columns: over.features.nrows(), jitter: 0.0 };
+            let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
+            Ok((peak, weights))
+        })
+    }
+
+    /// Adds centres to the relevance vectors of a search until they span the process `prior`, and then fits the process on
+    /// them by `fit`. `even` are the different inputs, with the precisions of their targets. `left` returns the mean
+    /// residual variance of the prior over the noise variance, by which the choice of centres ends.
+    pub(super) fn over_centres(
+        &self,
+        training: &TrainingSet,
+        (model, report): (Model, Report),
+        prior: &Prior,
+        even: &DistinctRows,
+        left: impl Fn(&Pivots) -> f64,
+        fit: impl FnOnce(&OverCentres) -> Result<(Maximum, Weights)>,
+    ) -> Result<(Model, Report)> {
+        let begin = Instant::now();
+        let points = training.points_of(even);
+        let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         if prior.structure {
             let candidates = model.relevance.iter().filter_map(|row| training.candidate_of.get(*row).copied().flatten());
             let first: Vec<usize> = candidates.map(|candidate| points.first + candidate).collect();
@@ -123,28 +149,16 @@ impl Rvm {
         }
         // Without structure there is no process, and no residual.
         let (residual, own) = match prior.structure {
-            true => (left(&pivots), pivots.residual()[..rows.len()].to_vec()),
-            false => (0.0, vec![0.0; rows.len()]),
+            true => (left(&pivots), pivots.residual()[..even.len()].to_vec()),
+            false => (0.0, vec![0.0; even.len()]),
         };
         let features = pivots.features();
-        let fitc = Fitc { rows: &rows, features: features.slice(s![.., ..rows.len()]), residual: &own, bias: self.bias };
-        let peak = maximise_posterior(
-            &Fitc { rows: &even, ..fitc },
-            &prior,
-            &fixed_noise(training),
-            pivots.mean_diagonal(),
-            &training.interrupt,
-        )?;
-        let peak = match fitc.evidence(peak.log_ratio, &peak.log_noise)? {
-            Some(found) => Maximum { log_evidence: found.value, ..peak },
-            None => peak,
-        };
-        let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
-        let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
+        let features = features.slice(s![.., ..even.len()]);
+        let (peak, weights) = fit(&OverCentres { features, residual: &own, size: pivots.mean_diagonal() })?;
         let origin = pivots.centres().iter().map(|point| training.origin[point - points.first]).collect();
         let found = Found {
             training,
-            prior: &prior,
+            prior,
             points: &points,
             pivots: &pivots,
             origin,
@@ -337,10 +351,20 @@ fn certificate(model: &Model, reached: bool) -> Certificate {
 }
 
 /// Returns a model without centres and precisions for a training set.
-fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
+pub(super) fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
     let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, training.rows.ncols())) };
     let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };
     Model { intercept_alpha: Some(0.0), ..training.model_of(nothing) }
+}
+
+/// The centres that span a process, at the different inputs of a training set.
+pub(super) struct OverCentres<'a> {
+    /// Features of the centres, [M, n].
+    pub features: ArrayView2<'a, f64>,
+    /// Residual variances of the prior, `[n]`.
+    pub residual: &'a [f64],
+    /// Mean of k(x, x).
+    pub size: f64,
 }
 
 /// Parts from which a model is assembled.
@@ -381,7 +405,7 @@ impl Found<'_, '_> {
         for (k, units) in training.units.iter().enumerate() {
             weights.column_mut(k).mapv_inplace(|w| w * units.scale);
             if bias == 1 {
-                intercept[k] = (self.weights.mean[[0, k]] + units.mean) * units.scale;
+                intercept[k] = (self.weights.mean[[0, k]] + units.mean) * units.scale + training.log_rate;
             }
         }
         let unit = training.units[0].scale;
@@ -390,15 +414,17 @@ impl Found<'_, '_> {
         let learned = training.noise.iter().any(NoisePrecision::is_learned) || training.adjustments.constant_target;
         let noise_variance = match training.rvm.likelihood.as_dyn().noise() {
             // Noise variances of the training rows were given. The noise of new rows is unknown, so 0 is stored.
-            _ if training.known_noise => 0.0,
-            NoiseModel::Fixed(variance) if !learned => variance,
-            _ => of_output(0),
+            _ if training.known_noise => Some(0.0),
+            NoiseModel::Fixed(variance) if !learned => Some(variance),
+            // Counts have no noise parameter.
+            NoiseModel::None => None,
+            _ => Some(of_output(0)),
         };
         let outputs = training.units.len();
         let posterior = Posterior {
             factor: triangle(&linalg::reordered_factor(joint.view(), &with_bias)),
             scale: vec![noise[0].sqrt() * unit; bias + m],
-            noise_variance: Some(noise_variance),
+            noise_variance,
             noise_degrees: None,
             variance_factor: None,
             averaged: false,
@@ -416,7 +442,7 @@ impl Found<'_, '_> {
         let flat: f64 = training.units.iter().map(|units| bias as f64 * units.scale.ln()).sum();
         let log_evidence = training.log_evidence_out(self.peak.log_evidence, self.count) + flat;
         let numbers = weights.iter().chain(&intercept).chain(&posterior.scale).chain(&posterior.variance_ratios);
-        if let Some(bad) = numbers.chain([&amplitude, &noise_variance, &log_evidence]).find(|v| !v.is_finite()) {
+        if let Some(bad) = numbers.chain(&noise_variance).chain([&amplitude, &log_evidence]).find(|v| !v.is_finite()) {
             return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
         }
         let centres = self.points.x.select(Axis(0), &order.iter().map(|k| self.pivots.centres()[*k]).collect::<Vec<_>>());
