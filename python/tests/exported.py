@@ -2,7 +2,7 @@
 
 import numpy as np
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
-from support import rvc, rvr, surface, two_classes
+from support import rvc, surface, two_classes
 
 S, T = surface(80)
 NEW = surface(50, seed=4)[0]
