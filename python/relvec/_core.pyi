@@ -99,6 +99,7 @@ def answer(
     y: NDArray[float64] | NDArray[int64] | None = None,
     sample_weight: NDArray[float64] | None = None,
     noise_variance: NDArray[float64] | None = None,
+    exposure: NDArray[float64] | None = None,
 ) -> bytes: ...
 def merge(a: bytes, b: bytes) -> bytes: ...
 def fit_rows(

@@ -68,11 +68,15 @@ class Arrays:
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Real targets, or classes.
+        Real targets, counts, or classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, as in `RVR.fit`.
     parts : int, default=1
         Parts of consecutive rows, of about equal size.
+    noise_variance : array-like of shape (n_samples,), default=None
+        Known variances of the noise, as in `RVR.fit`.
+    exposure : array-like of shape (n_samples,), default=None
+        Exposures of counts, as in `RVR.fit`.
 
     Attributes
     ----------
@@ -99,7 +103,16 @@ class Arrays:
     True
     """
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, parts: int = 1) -> None:
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        parts: int = 1,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> None:
         columns = getattr(X, "columns", None)
         names = [] if columns is None else list(columns)
         self.feature_names = names if names and all(isinstance(name, str) for name in names) else None
@@ -112,7 +125,14 @@ class Arrays:
         if self._y.ndim != 2 or self._y.shape[1] == 1:
             self._y = column_or_1d(y, warn=True)
         check_consistent_length(self._x, self._y)
-        self._weights = _checks.sample_weights(sample_weight, len(self._x))
+        if noise_variance is not None and exposure is not None:
+            raise ValueError("noise_variance is for real targets and exposure for counts: give one of them")
+        further = (
+            _checks.sample_weights(sample_weight, len(self._x)),
+            _checks.known("noise_variance", noise_variance, len(self._x)),
+            _checks.known("exposure", exposure, len(self._x)),
+        )
+        self._weights, self._further = further[0], further
         self._parts = np.array_split(np.arange(len(self._x)), _checks.whole("parts", parts, 1))
         self.n_features = int(self._x.shape[1])
         self._targets: NDArray[Any] | None = None
@@ -143,7 +163,13 @@ class Arrays:
         """
         targets = _checks.aligned(self._y) if self._targets is None else self._targets
         answers = (
-            _core.answer(query, part, self._x[own], targets[own], None if self._weights is None else self._weights[own])
+            _core.answer(
+                query,
+                part,
+                self._x[own],
+                targets[own],
+                *(None if given is None else given[own] for given in self._further),
+            )
             for part, own in enumerate(self._parts)
         )
         return reduce(_core.merge, answers)
@@ -154,8 +180,8 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
 
     A first pass takes moments and a sample of the rows. The kernel, the centres, the amplitude and the noise are
     learned from the sample. The weights are computed from sums over all rows, in one to three more passes for
-    regression and up to about ten more for classes. A table with at most as many different rows as the sample is
-    fitted in memory, as by ``estimator.fit``.
+    regression and up to about ten more for classes, counts and Student-t noise. A table with at most as many different
+    rows as the sample is fitted in memory, as by ``estimator.fit``.
 
     With ``weight_prior="ard"``, the kernel and the centres are learned from the sample. Regression takes two passes,
     the second for `relvec.Statistics` of all rows. Classes take 7 to 30 passes. More than two classes have a model

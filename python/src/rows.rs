@@ -16,7 +16,8 @@ use crate::{exception, guarded, pool};
 /// are bytes. It uses one thread and releases the interpreter's lock. `target`: real targets or class numbers. There
 /// may be no rows.
 #[pyfunction]
-#[pyo3(signature = (query, part, x, y=None, sample_weight=None, noise_variance=None))]
+#[pyo3(signature = (query, part, x, y=None, sample_weight=None, noise_variance=None, exposure=None))]
+#[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
 pub(crate) fn answer<'py>(
     py: Python<'py>,
     query: &[u8],
@@ -25,6 +26,7 @@ pub(crate) fn answer<'py>(
     y: Option<Target<'_>>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     noise_variance: Option<PyReadonlyArray1<'_, f64>>,
+    exposure: Option<PyReadonlyArray1<'_, f64>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let rows = Rows::new(&x);
     let values = match y {
@@ -32,12 +34,14 @@ pub(crate) fn answer<'py>(
         None if x.shape()[0] == 0 => Values::Classes(vec![]),
         None => return Err(PyTypeError::new_err("y is None: fits need targets")),
     };
-    let [weights, noise] = [sample_weight, noise_variance].map(|given| given.map(|v| v.as_array().to_owned()));
+    let [weights, noise, exposure] =
+        [sample_weight, noise_variance, exposure].map(|given| given.map(|v| v.as_array().to_owned()));
     let x = rows.view();
     let found = py.detach(|| {
         let pool = pool(1)?;
         let targets = values.targets(weights.as_ref());
         let targets = noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
+        let targets = exposure.as_ref().map_or(targets, |v| targets.with_exposure(v.view()));
         let of = || Query::from_bytes(query)?.answer(part, x, &targets);
         guarded(|| pool.install(of))?.map(|answer| answer.to_bytes()).map_err(exception)
     })?;

@@ -10,6 +10,7 @@ import pytest
 import relvec
 from relvec import RVC, RVR, Survey, _core, landmarks
 from relvec.distributed import Arrays, fit
+from sklearn.base import clone
 
 
 def table(n=3000):
@@ -144,7 +145,7 @@ def test_callback_and_errors_of_the_rows_arrive():
         (RVR(weight_prior="ard", centres="learned"), "centres = learned"),
         (RVC(weight_prior="ard", multi_class="joint"), "multi_class = joint"),
         (RVC(weight_prior="ard", posterior="averaged"), "posterior = averaged"),
-        (RVR(likelihood="poisson"), "likelihood = poisson"),
+        (RVR(likelihood="poisson", posterior="averaged"), "posterior = averaged"),
         (RVR(folds=3), "folds = 3"),
         (RVR(kernel="precomputed"), "kernel = 'precomputed' cannot be distributed"),
         (RVR(basis="given"), "basis = 'given' cannot be distributed"),
@@ -158,6 +159,28 @@ def test_parameters_that_need_the_rows_are_refused(own, fragment):
     source = Arrays(X, labels if isinstance(own, RVC) else np.abs(y).round(), parts=2)
     with pytest.raises(ValueError, match=fragment):
         fit(own, source, sample=500)
+
+
+def test_counts_outliers_and_known_noise_in_parts():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2.0, 2.0, (3000, 2))
+    f = np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1]
+    exposure = rng.uniform(0.5, 3.0, 3000)
+    counts = rng.poisson(exposure * np.exp(f))
+    noise = rng.uniform(0.01, 0.5, 3000)
+    noisy = f + np.sqrt(noise) * rng.standard_normal(3000)
+    wrong = f + 0.1 * rng.standard_normal(3000) + 10.0 * (rng.random(3000) < 0.05)
+    for own, y, given in [
+        (RVR(likelihood="poisson"), counts, {"exposure": exposure}),
+        (RVR(likelihood="student_t"), wrong, {}),
+        (RVR(), noisy, {"noise_variance": noise}),
+    ]:
+        whole = clone(own).fit(X, y, **given)
+        parts = fit(own, Arrays(X, y, parts=3, **given), sample=2000)
+        found, expected = parts.predict(X[:200]), whole.predict(X[:200])
+        assert np.sqrt(np.mean((found - expected) ** 2)) < 0.05 * np.std(expected), own
+    with pytest.raises(ValueError, match="give one of them"):
+        Arrays(X, counts, exposure=exposure, noise_variance=noise)
 
 
 def test_bad_cells_are_named_by_part_and_row():

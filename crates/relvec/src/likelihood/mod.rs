@@ -5,7 +5,7 @@ mod bernoulli;
 mod gaussian;
 mod poisson;
 mod softmax;
-mod student_t;
+pub(crate) mod student_t;
 
 use relvec_predict::internal::likelihood::View;
 

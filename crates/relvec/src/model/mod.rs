@@ -7,6 +7,7 @@ mod fitted;
 mod leave_one_out;
 mod process_left_out;
 mod residual_draws;
+mod row_weights;
 
 pub(crate) use relvec_predict::internal::model::{
     NoiseSums, Place, beyond, check_features, check_finite, check_predicted, check_sparse, rows,
@@ -21,3 +22,4 @@ pub(crate) use self::averaged::{Averaging, FittedRows, MOST_EXPECTED};
 pub use self::draws::Draws;
 pub use self::fitted::FittedModel;
 pub use self::leave_one_out::LeaveOneOut;
+pub(crate) use self::row_weights::{row_weights, squared_distances};

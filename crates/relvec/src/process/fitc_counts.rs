@@ -22,6 +22,7 @@ use crate::process::fitc::{Fitc, Weights};
 use crate::process::fitc_maximum::{Maximum, Prior};
 use crate::process::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
 use crate::process::parameters::AMPLITUDE;
+use crate::query::gaussian_targets::LARGEST;
 use crate::query::merged_rows::DistinctRows;
 use crate::report::Interrupt;
 
@@ -31,9 +32,6 @@ const CONVERGED: f64 = 1e-10;
 const STEPS: usize = 100;
 /// Change of half the variances of the log rates below which the averaged curvature has converged.
 const AVERAGED: f64 = 1e-7;
-/// Largest log rate of an expansion, so that its precision is in the range of numbers.
-pub(crate) const LARGEST: f64 = 300.0;
-
 /// The rows, and the features of the centres at these rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Counts<'a> {

@@ -95,6 +95,12 @@ impl DistinctRows {
         (uneven && total >= DISCRETE * counts.len() as f64).then_some(total)
     }
 
+    /// Returns these rows with a log-likelihood that is `more` than that of Gaussian targets.
+    pub fn with_log_likelihood(mut self, more: f64) -> DistinctRows {
+        self.log_factors.iter_mut().take(1).for_each(|log| *log += more);
+        self
+    }
+
     /// Returns these rows with other inputs, [n, D'].
     pub fn with_inputs(&self, x: Array2<f64>) -> DistinctRows {
         DistinctRows { x, ..self.clone() }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod bytes;
+pub(crate) mod gaussian_targets;
 pub(crate) mod merged_rows;
 mod moments;
 pub(crate) mod pass;
@@ -19,20 +20,21 @@ use serde::{Deserialize, Serialize};
 pub use self::answer::Answer;
 use self::answer::Content;
 use self::bytes::{Writer, unpack};
+use self::gaussian_targets::GaussianTargets;
 use self::merged_rows::DistinctRows;
 pub use self::pass::RowSource;
 use self::sums::{ClassRequest, PartSums, SumsRequest};
-use self::survey::{Checked, checksum, columns_of};
+use self::survey::{Checked, Further, checksum, columns_of};
 pub use self::survey::{SampledRows, Survey};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
-use crate::model::Scaling;
+use crate::model::{Model, Scaling};
 use crate::report::Interrupt;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 
 /// First bytes of a query, with the version of the format.
-const MAGIC: &[u8] = b"relvec query 2\n";
+const MAGIC: &[u8] = b"relvec query 3\n";
 
 /// A request for information about the rows of a [`RowSource`].
 #[derive(Debug, Clone)]
@@ -78,6 +80,8 @@ pub(crate) struct RowUnits {
     pub mean: Vec<f64>,
     /// Noise variance to which the noise variances of the rows are relative, if they are given.
     pub typical_noise: Option<f64>,
+    /// Model by which counts, or targets with Student-t noise, become Gaussian targets with row factors.
+    pub model: Option<Box<Model>>,
 }
 
 /// Header of the bytes of a query.
@@ -237,7 +241,7 @@ impl Part<'_> {
 
 impl RowUnits {
     /// Returns rows `x`, `[N, D]`, in these units, without those of weight 0.
-    fn rows(&self, at: &SumsRequest, x: ArrayView2<f64>, (t, weights, noise): Checked) -> Result<DistinctRows> {
+    fn rows(&self, at: &SumsRequest, x: ArrayView2<f64>, (t, weights, further): Checked) -> Result<DistinctRows> {
         let d = at.centres.ncols();
         if x.ncols() != d {
             let expected = format!("{d} columns");
@@ -247,23 +251,33 @@ impl RowUnits {
             let expected = format!("{} columns", self.scale.len());
             return Err(Error::Shape { what: "targets", expected, found: t.ncols().to_string() });
         }
+        let used: Vec<usize> = (0..x.nrows()).filter(|n| weights[*n] > 0.0).collect();
+        let of_used = |values: &[f64]| -> Vec<f64> { used.iter().map(|n| values[*n]).collect() };
+        let further = further.map(|(kind, values)| (kind, of_used(&values)));
+        let weights = of_used(&weights);
+        let own = x.select(Axis(0), &used);
+        let own = self.scaling.as_ref().map_or(own.clone(), |scaling| scaling.apply(own.view()));
+        let t = t.select(Axis(0), &used);
+        if let Some(model) = &self.model {
+            let exposure = further.as_ref().filter(|(kind, _)| *kind == Further::Exposure).map(|(_, values)| values.as_slice());
+            let GaussianTargets { t, factor, more } = GaussianTargets::of(model, own.view(), t.column(0), exposure, &weights)?;
+            let inner = Array2::from_shape_fn((t.len(), 1), |(n, _)| t[n] / self.scale[0] - self.mean[0]);
+            return Ok(DistinctRows::new(own.view(), inner.view(), &weights, &factor).with_log_likelihood(more));
+        }
+        let noise = further.filter(|(kind, _)| *kind == Further::NoiseVariance).map(|(_, values)| values);
         if noise.is_some() != self.typical_noise.is_some() {
             return Err(Error::Targets(
                 "noise variances are given for some rows only: give them for all rows or for none".into(),
             ));
         }
-        let used: Vec<usize> = (0..x.nrows()).filter(|n| weights[*n] > 0.0).collect();
         let inner = match self.classes {
-            Some(classes) => {
-                Array2::from_shape_fn((used.len(), classes), |(n, k)| f64::from(u8::from(t[[used[n], 0]] == k as f64)))
-            }
-            None => Array2::from_shape_fn((used.len(), t.ncols()), |(n, k)| t[[used[n], k]] / self.scale[k] - self.mean[k]),
+            Some(classes) => Array2::from_shape_fn((used.len(), classes), |(n, k)| f64::from(u8::from(t[[n, 0]] == k as f64))),
+            None => Array2::from_shape_fn(t.dim(), |(n, k)| t[[n, k]] / self.scale[k] - self.mean[k]),
         };
-        let factor = |n: &usize| noise.as_ref().zip(self.typical_noise).map_or(1.0, |(noise, typical)| typical / noise[*n]);
-        let factors: Vec<f64> = used.iter().map(factor).collect();
-        let weights: Vec<f64> = used.iter().map(|n| weights[*n]).collect();
-        let own = x.select(Axis(0), &used);
-        let own = self.scaling.as_ref().map_or(own.clone(), |scaling| scaling.apply(own.view()));
+        let factors = match noise.zip(self.typical_noise) {
+            Some((noise, typical)) => noise.iter().map(|noise| typical / noise).collect(),
+            None => vec![1.0; used.len()],
+        };
         Ok(DistinctRows::new(own.view(), inner.view(), &weights, &factors))
     }
 }

@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView2};
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
-use crate::model::Scaling;
+use crate::model::{Model, Scaling};
 use crate::query::answer::{Content, PartRecord};
 use crate::query::merged_rows::DistinctRows;
 use crate::query::sums::{ClassRequest, ClassSums, PartSums, SumsRequest};
@@ -92,6 +92,11 @@ impl<'a> Pass<'a> {
     /// Returns passes over the rows of `source`. `before` lists the partitions of an earlier pass.
     pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<PartRecord>>) -> Pass<'a> {
         Pass { source, units, before: Mutex::new(before) }
+    }
+
+    /// Lets the rows have the Gaussian targets that stand for theirs under a model, divided by `scale` minus `mean`.
+    pub fn set_model(&mut self, model: Model, scale: f64, mean: f64) {
+        self.units = RowUnits { model: Some(Box::new(model)), scale: vec![scale], mean: vec![mean], ..self.units.clone() };
     }
 
     /// Returns sums over all rows.

@@ -62,9 +62,17 @@ struct Shape {
     seed: u64,
     /// Number K of classes; `None` for real targets.
     classes: Option<usize>,
-    /// Number D of features, number R of real targets (0 for classes), and whether noise variances are given; `None`
-    /// before the first row.
-    columns: Option<(usize, usize, bool)>,
+    /// Number D of features, number R of real targets (0 for classes), and the further data of each row; `None` before
+    /// the first row.
+    columns: Option<(usize, usize, Further)>,
+}
+
+/// Further data of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Further {
+    Nothing,
+    NoiseVariance,
+    Exposure,
 }
 
 /// The S different rows that a [`Survey`] has drawn, in the order of their positions.
@@ -82,6 +90,8 @@ pub struct SampledRows {
     pub weights: Array1<f64>,
     /// Noise variance of each row, `[S]`, if it is given.
     pub noise: Option<Array1<f64>>,
+    /// Exposure of each count, `[S]`, if it is given.
+    pub exposure: Option<Array1<f64>>,
     /// Position of the first row that equals each sampled row, `[S]`, ascending: number of its partition, and row
     /// within the partition. Rows of [`Survey::update`] belong to partition 0.
     pub positions: Vec<(u64, u64)>,
@@ -90,14 +100,19 @@ pub struct SampledRows {
 }
 
 impl SampledRows {
-    /// Returns the targets, with weights and noise variances.
+    /// Returns the targets, with weights and with noise variances or exposures.
     pub fn targets(&self) -> Targets<'_> {
         let targets = match self.classes {
+            0 if self.t.ncols() == 1 => Targets::real(self.t.column(0)),
             0 => Targets::outputs(self.t.view()),
             classes => Targets::classes(&self.labels, classes),
         };
         let targets = targets.with_weights(self.weights.view());
-        self.noise.as_ref().map_or(targets, |noise| targets.with_noise_variance(noise.view()))
+        match (&self.noise, &self.exposure) {
+            (Some(noise), _) => targets.with_noise_variance(noise.view()),
+            (_, Some(exposure)) => targets.with_exposure(exposure.view()),
+            _ => targets,
+        }
     }
 }
 
@@ -134,12 +149,12 @@ impl Survey {
         self.take((0, self.rows), x, none, &weights.expect("weights were given"), None).map(|_| ())
     }
 
-    /// Adds rows `x`, [N, D], with real targets, and sample weights and noise variances if `targets` have them. After
-    /// an error the survey is unchanged.
+    /// Adds rows `x`, [N, D], with real targets, and sample weights and noise variances or exposures if `targets` have
+    /// them. After an error the survey is unchanged.
     ///
     /// # Errors
     /// Returns the errors of [`Survey::update`], and an error if the rows differ from earlier ones in the number of
-    /// targets or in whether noise variances are given.
+    /// targets or in whether noise variances or exposures are given.
     pub fn update_with_targets(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
         self.see(0, self.rows, x, targets).map(|_| ())
     }
@@ -150,8 +165,8 @@ impl Survey {
         if x.nrows() == 0 && targets.is_empty() {
             return Ok(0);
         }
-        let (t, weights, noise) = columns_of(x, targets, self.shape.classes, from)?;
-        self.take((part, from), x, t, &weights, noise.as_deref())
+        let (t, weights, further) = columns_of(x, targets, self.shape.classes, from)?;
+        self.take((part, from), x, t, &weights, further.as_ref().map(|(kind, values)| (*kind, values.as_slice())))
     }
 
     fn take(
@@ -160,15 +175,16 @@ impl Survey {
         x: ArrayView2<f64>,
         t: Array2<f64>,
         weights: &[f64],
-        noise: Option<&[f64]>,
+        further: Option<(Further, &[f64])>,
     ) -> Result<u64> {
         let outputs = if self.shape.classes.is_some() { 0 } else { t.ncols() };
-        let columns = (x.ncols(), outputs, noise.is_some());
+        let (kind, further) = further.map_or((Further::Nothing, None), |(kind, values)| (kind, Some(values)));
+        let columns = (x.ncols(), outputs, kind);
         self.agree(columns)?;
         self.shape.columns = Some(columns);
         let mut sum = 0u64;
         for (n, weight) in weights.iter().copied().enumerate() {
-            let values = values_of(x, &t, noise, n);
+            let values = values_of(x, &t, further, n);
             let own = hash(0, values.iter().copied());
             sum = sum.wrapping_add(hash(own, [weight]));
             if weight > 0.0 {
@@ -195,8 +211,8 @@ impl Survey {
     /// Checks the columns of new rows against those of earlier rows.
     ///
     /// # Errors
-    /// Returns [`Error::Rows`] if the numbers of columns differ, or if only some rows have noise variances.
-    fn agree(&self, columns: (usize, usize, bool)) -> Result<()> {
+    /// Returns [`Error::Rows`] if the numbers of columns differ, or if only some rows have noise variances or exposures.
+    fn agree(&self, columns: (usize, usize, Further)) -> Result<()> {
         let Some((d, outputs, known)) = self.shape.columns else { return Ok(()) };
         let differ = |what: &str, found: usize, others: usize| {
             Err(Error::Rows(format!("rows have {found} {what}, and other rows have {others}: all rows need the same columns")))
@@ -205,7 +221,8 @@ impl Survey {
             (found, ..) if found != d => differ("features", found, d),
             (_, found, _) if found != outputs => differ("targets", found, outputs),
             (.., own) if own != known => {
-                Err(Error::Rows("noise variances are given for some rows only: give them for all rows or for none".into()))
+                let what = if [own, known].contains(&Further::Exposure) { "exposures" } else { "noise variances" };
+                Err(Error::Rows(format!("{what} are given for some rows only: give them for all rows or for none")))
             }
             _ => Ok(()),
         }
@@ -292,10 +309,10 @@ impl Survey {
         Array2::from_shape_vec((self.sample.len(), d), values).expect("D values of each row")
     }
 
-    /// Returns the sampled rows with their targets, weights and noise variances. For classes that are rare in the
+    /// Returns the sampled rows with their targets, weights, and noise variances or exposures. For classes that are rare in the
     /// sample, rows of the class sample replace them, with weights that sum to the share of the class.
     pub fn sampled_rows(&self) -> SampledRows {
-        let (d, outputs, known) = self.shape.columns.unwrap_or((0, 0, false));
+        let (d, outputs, known) = self.shape.columns.unwrap_or((0, 0, Further::Nothing));
         let mut rows: Vec<_> = self.sample.rows().collect();
         if self.shape.classes.is_some() && !self.sample.is_whole() {
             let share = rows.iter().map(|(_, copies)| copies.weight).sum::<f64>() / self.class_weights.iter().sum::<f64>();
@@ -314,13 +331,15 @@ impl Survey {
         }
         rows.sort_by_key(|(_, copies)| copies.first);
         let s = rows.len();
+        let further = |kind: Further| (known == kind).then(|| rows.iter().map(|row| row.0[d + outputs]).collect());
         SampledRows {
             x: Array2::from_shape_fn((s, d), |(n, k)| rows[n].0[k]),
             t: Array2::from_shape_fn((s, outputs), |(n, k)| rows[n].0[d + k]),
             labels: if self.shape.classes.is_some() { rows.iter().map(|row| row.0[d] as usize).collect() } else { vec![] },
             classes: self.shape.classes.unwrap_or(0),
             weights: rows.iter().map(|row| row.1.weight).collect(),
-            noise: known.then(|| rows.iter().map(|row| row.0[d + outputs]).collect()),
+            noise: further(Further::NoiseVariance),
+            exposure: further(Further::Exposure),
             positions: rows.iter().map(|row| row.1.first).collect(),
             whole: self.sample.is_whole(),
         }
@@ -375,23 +394,25 @@ impl Survey {
     }
 }
 
-/// Returns the values of row `n` of N: features, `[N, D]`, targets, `[N, K]`, and the variance of the noise if it is known.
-fn values_of(x: ArrayView2<f64>, t: &Array2<f64>, noise: Option<&[f64]>, n: usize) -> Vec<f64> {
-    x.row(n).iter().chain(t.row(n)).chain(noise.map(|noise| &noise[n])).copied().collect()
+/// Returns the values of row `n` of N: features, `[N, D]`, targets, `[N, K]`, and the further number of the row if it has
+/// one.
+fn values_of(x: ArrayView2<f64>, t: &Array2<f64>, further: Option<&[f64]>, n: usize) -> Vec<f64> {
+    x.row(n).iter().chain(t.row(n)).chain(further.map(|values| &values[n])).copied().collect()
 }
 
-/// Returns a checksum of rows, `[N, D]`, and weights that does not depend on their order.
-pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, noise): &Checked) -> u64 {
-    let of_row = |n: usize| hash(hash(0, values_of(x, t, noise.as_deref(), n)), [weights[n]]);
+/// Returns the checksum of rows, `[N, D]`, with their targets and weights, which does not depend on their order.
+pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, further): &Checked) -> u64 {
+    let values = further.as_ref().map(|(_, values)| values.as_slice());
+    let of_row = |n: usize| hash(hash(0, values_of(x, t, values, n)), [weights[n]]);
     (0..x.nrows()).fold(0, |sum, n| sum.wrapping_add(of_row(n)))
 }
 
-/// Targets, [N, R] (for classes the labels, [N, 1]); sample weights, `[N]`; and noise variances, `[N]`, if they are
-/// given.
-pub(super) type Checked = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
+/// Targets, [N, R] (for classes the labels, [N, 1]); sample weights, `[N]`; and the further numbers of the rows, `[N]`, if
+/// they are given.
+pub(crate) type Checked = (Array2<f64>, Vec<f64>, Option<(Further, Vec<f64>)>);
 
-/// Checks rows `x`, `[N, D]`, and returns their targets, `[N, K]`, weights and noise variances. `classes` is the number
-/// of classes, `None` for real targets; `from` is the number of the first row, for messages.
+/// Checks rows `x`, `[N, D]`, and returns their targets, `[N, K]`, weights, and noise variances or exposures. `classes` is
+/// the number of classes, `None` for real targets; `from` is the number of the first row, for messages.
 ///
 /// # Errors
 /// Returns an error if shapes do not match, a value is not finite, a weight is out of range, or classes are found
@@ -415,9 +436,7 @@ pub(super) fn columns_of(x: ArrayView2<f64>, targets: &Targets, classes: Option<
     if classes.is_some() {
         targets.refuse_given("a classifier")?;
     }
-    if let Some(given) = targets.given.as_ref().filter(|given| !matches!(given, Given::Noise(_))) {
-        return Err(Error::Targets(format!("{} per row is given, but it is only for {}", given.name(), given.serves())));
-    }
     let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
-    Ok((t, weights, targets.checked_given()?))
+    let kind = if matches!(targets.given, Some(Given::Exposure(_))) { Further::Exposure } else { Further::NoiseVariance };
+    Ok((t, weights, targets.checked_given()?.map(|values| (kind, values))))
 }

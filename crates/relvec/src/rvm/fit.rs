@@ -256,21 +256,7 @@ fn run(
     }
     let plain = rvm.with_stand_in();
     let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
-    let Choice { kernel, search: kernel_search, mut learned } = match rvm.likelihood.as_dyn().scale_mixture() {
-        // The process of a kernel that is learned from equal weights of the rows tells by which weights outliers count
-        // less.
-        Some(mixture) if rvm.learns_kernel() && !training.adjustments.constant_target => {
-            let Choice { kernel, learned, .. } = kernel_choice::choose(rvm, &student_t::with_spread(&plain, &training, mixture))?;
-            let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-            let first = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
-            kernel_choice::choose(rvm, &student_t::with_factors(&plain, &first, mixture)?)?
-        }
-        _ => kernel_choice::choose(rvm, &training)?,
-    };
-    // Under the process prior, the evidence of the counts tells whether they depend on the features.
-    if rvm.likelihood.as_dyn().counts() && rvm.has_process(&training)? {
-        learned.iter_mut().for_each(|learned| learned.has_structure = true);
-    }
+    let Choice { kernel, search: kernel_search, learned } = choose_kernel(rvm, &plain, &training)?;
     training.interrupt = interrupt.clone();
     let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
     let training = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
@@ -290,6 +276,27 @@ fn run(
         report.adjustments.noise_over_process = noise_over_process(&model, &search.tried[search.chosen].process.noise_variance);
     }
     Ok((model, Report { kernel_search, ..report }))
+}
+
+/// Chooses the kernel for a training set. `plain` are the settings with a fixed kernel.
+pub(super) fn choose_kernel(rvm: &Rvm, plain: &Rvm, training: &TrainingSet) -> Result<Choice> {
+    let likelihood = rvm.likelihood.as_dyn();
+    let mut choice = match likelihood.scale_mixture() {
+        // The process of a kernel that is learned from equal weights of the rows tells by which weights outliers count
+        // less.
+        Some(mixture) if rvm.learns_kernel() && !training.adjustments.constant_target => {
+            let Choice { kernel, learned, .. } = kernel_choice::choose(rvm, &student_t::with_spread(plain, training, mixture))?;
+            let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
+            let first = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
+            kernel_choice::choose(rvm, &student_t::with_factors(plain, &first, mixture)?)?
+        }
+        _ => kernel_choice::choose(rvm, training)?,
+    };
+    // Under the process prior, the evidence of the counts tells whether they depend on the features.
+    if likelihood.counts() && rvm.has_process(training)? {
+        choice.learned.iter_mut().for_each(|learned| learned.has_structure = true);
+    }
+    Ok(choice)
 }
 
 /// Ratio of noise standard deviations from which a model is said to miss structure. On 81 random tables of 60 to 400 rows,

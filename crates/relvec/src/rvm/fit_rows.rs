@@ -8,15 +8,16 @@ use crate::blocks::Blocks;
 use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
-use crate::model::Model;
+use crate::model::{Model, PosteriorRule};
 use crate::query::pass::{AllRows, InPasses, Pass, Surveyed};
 use crate::query::{RowSource, RowUnits};
 use crate::report::{Interrupt, Observer, Report, silent};
 use crate::rvm::compose::single_fit::{self, judged};
+use crate::rvm::compose::student_t;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
-use crate::rvm::fit::for_learning;
-use crate::rvm::learn::kernel_choice::{self, Choice};
+use crate::rvm::fit::{choose_kernel, for_learning};
+use crate::rvm::learn::kernel_choice::Choice;
 use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
@@ -49,8 +50,9 @@ impl Rvm {
     ///
     /// A first pass draws a sample of distinct rows, which does not depend on the partition of the rows. Kernel,
     /// centres, amplitude and noise are learned from the sample. Under a process prior, sums over all rows then give
-    /// the weights, (M72), (M87). That takes at most three more passes in regression, and up to nine for classes. With
-    /// the same parts the result has the same bits.
+    /// the weights, (M72), (M87). That takes at most three more passes in regression, and up to nine for classes. Counts and
+    /// rows with Student-t noise take the passes of regression for each step of Newton's method, (M96), or of EM, (M52):
+    /// about 4 and 9 passes. With the same parts the result has the same bits.
     ///
     /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search), kernel and landmarks are
     /// learned from the sample. Regression takes two passes: precisions are learned from the
@@ -182,13 +184,12 @@ impl Rvm {
     ///
     /// Kernel, centres, amplitude and noise are learned from the sample: rows `x`, `[S, D]`, and their `targets`, drawn
     /// at random from all rows. A pass over the blocks sums what the weights depend on, (M72), (M87). Further passes
-    /// follow for classes, if the centres leave much of the prior, and if rounding requires it. Memory grows with the
+    /// follow for classes, counts and Student-t noise, if the centres leave much of the prior, and if rounding requires it. Memory grows with the
     /// sample, a block and the number of centres. The relevance vectors of the model are indices of rows of the sample,
     /// or of given landmarks. Equal rows are not merged.
     ///
     /// # Errors
-    /// Returns the errors of [`Rvm::fit`], and an error for likelihoods other than Gaussian and those of classes, for
-    /// other priors, for cross-validation, and for blocks that differ from the sample or change between passes.
+    /// Returns the errors of [`Rvm::fit`], and an error for the averaged posterior of counts, for other priors, for cross-validation, and for blocks that differ from the sample or change between passes.
     pub fn fit_blocks_with_sample(
         &self,
         x: ArrayView2<f64>,
@@ -222,10 +223,9 @@ impl Rvm {
         if self.validates() {
             return Err(self.no_validation("cross-validation needs the rows, and those in blocks are not at hand"));
         }
-        let name = self.likelihood.name();
-        let expected =
-            format!("gaussian, bernoulli or softmax: likelihood = {name} needs all rows at once, and they are not held");
-        require(!self.needs_held_rows(), || "likelihood".into(), name, &expected)?;
+        let averaged = self.likelihood.as_dyn().counts() && self.posterior == PosteriorRule::Averaged;
+        let expected = "auto or laplace: the averaged curvature of counts needs all rows, and they are not held";
+        require(!averaged, || "posterior".into(), self.posterior.name(), expected)?;
         let why = match self.without_process() {
             _ if self.weight_prior == WeightPrior::Ard => "a fit with a given sample has the prior of a process".to_string(),
             Some(reason) => format!("rows that are not held need it, and it cannot be combined with {reason}"),
@@ -246,15 +246,16 @@ impl Rvm {
             let plain = asked.with_stand_in();
             let mut training = TrainingSet::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
             asked.has_process(&training)?;
-            let Choice { kernel, search, learned } = kernel_choice::choose(&asked, &training)?;
+            let Choice { kernel, search, learned } = choose_kernel(&asked, &plain, &training)?;
             training.interrupt = interrupt.clone();
             let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
             let training = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
-            let pass = ask(&training);
-            let (rows, driver) = (AllRows::Asked(&pass), &mut FitDriver::of(&own, observer, &interrupt, start));
-            let (model, report) = match own.likelihood.is_for_classes() {
-                true => own.fit_labels_of(&training, Some(&rows), driver)?,
-                false => own.fit_by_sums(&training, &rows, driver)?,
+            let (mut pass, driver) = (ask(&training), &mut FitDriver::of(&own, observer, &interrupt, start));
+            let (model, report) = match own.likelihood.as_dyn().scale_mixture() {
+                Some(mixture) => student_t::fit_rows(&own, &training, mixture, &mut pass, driver)?,
+                None if own.likelihood.as_dyn().counts() => own.fit_counts_of(&training, Some(&mut pass), driver)?,
+                None if own.likelihood.is_for_classes() => own.fit_labels_of(&training, Some(&AllRows::Asked(&pass)), driver)?,
+                None => own.fit_by_sums(&training, &AllRows::Asked(&pass), driver)?,
             };
             let feature_relevance = single_fit::feature_relevance(&training, &model);
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
@@ -348,6 +349,7 @@ fn row_units(training: &TrainingSet, classes: Option<usize>) -> RowUnits {
         scale: units.iter().map(|units| units.scale).collect(),
         mean: units.iter().map(|units| if training.rvm.bias { units.mean } else { 0.0 }).collect(),
         typical_noise: typical,
+        model: None,
     }
 }
 

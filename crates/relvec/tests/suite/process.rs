@@ -799,7 +799,7 @@ fn bad_rows_in_blocks_are_rejected() {
     fails(&rvm, &InBlocks { noise: Some(Array1::ones(200)), ..blocks(&x) }, "noise variances");
     fails(&Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() }, &blocks(&x), "weight_prior");
     fails(&Rvm { cv: Some(3), weight_prior: WeightPrior::Process, ..rvm.clone() }, &blocks(&x), "cv");
-    fails(&Rvm { likelihood: Poisson::default().into(), ..rvm.clone() }, &blocks(&x), "likelihood = poisson needs all rows");
+    fails(&Rvm { likelihood: Poisson::default().into(), ..rvm.clone() }, &blocks(&x), "counts are whole numbers");
     // Without time the weights are those of the sample.
     let hurried = Rvm { time_limit: Some(1e-9), ..rvm };
     let (model, report) = hurried.fit_blocks_with_sample(x.view(), &real, &blocks(&x), &mut silent).unwrap();

@@ -6,9 +6,9 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use relvec::{
-    Answer, Bernoulli, Blocks, CentreRule, Centres, Dictionary, DictionaryRule, Error, FittedBasis, Gamma, GammaRule, Landmarks,
-    Model, Moderation, MultiClass, Poisson, Query, Rbf, Result, RowPlan, RowSource, Rvm, Scaling, Statistics, Survey, Targets,
-    WeightPrior, silent,
+    Answer, Bernoulli, Blocks, CentreRule, Centres, Dictionary, DictionaryRule, Error, FittedBasis, Gamma, GammaRule, Gaussian,
+    Landmarks, Likelihood, Model, Moderation, MultiClass, Poisson, PosteriorRule, Query, Rbf, Result, RowPlan, RowSource, Rvm,
+    Scaling, Statistics, StudentT, Survey, Targets, WeightPrior, silent,
 };
 
 /// Rows with one real target, two real targets, or classes.
@@ -19,6 +19,9 @@ struct All {
     classes: usize,
     weights: Option<Array1<f64>>,
     noise: Option<Array1<f64>>,
+    exposure: Option<Array1<f64>>,
+    /// Likelihood of real targets.
+    likelihood: Likelihood,
 }
 
 fn wave(i: usize, k: usize) -> f64 {
@@ -30,17 +33,42 @@ fn rows(n: usize, classes: usize) -> All {
     let f = |i: usize| (2.0 * x[[i, 0]]).sin() + 0.5 * x[[i, 1]] * x[[i, 1]];
     let t = Array2::from_shape_fn((n, 1), |(i, _)| f(i) + 0.6 * (wave(i, 30) - 0.5));
     let labels = (0..n).map(|i| ((f(i) + 1.0 + 0.8 * (wave(i, 12) - 0.5)).max(0.0) / 4.0 * classes as f64) as usize);
-    All { labels: labels.map(|k| k.min(classes.max(1) - 1)).collect(), x, t, classes, weights: None, noise: None }
+    let labels = labels.map(|k| k.min(classes.max(1) - 1)).collect();
+    All { labels, x, t, classes, weights: None, noise: None, exposure: None, likelihood: Gaussian::default().into() }
+}
+
+/// Returns rows with counts over exposures.
+fn counts(n: usize) -> All {
+    let mut all = rows(n, 0);
+    let exposure = Array1::from_shape_fn(n, |i| 0.5 + 2.0 * wave(i, 17));
+    let mut random = Pcg64::seed_from_u64(5);
+    for i in 0..n {
+        let rate = exposure[i] * (0.8 * all.t[[i, 0]]).exp();
+        all.t[[i, 0]] = rand_distr::Distribution::sample(&rand_distr::Poisson::new(rate).unwrap(), &mut random);
+    }
+    All { exposure: Some(exposure), likelihood: Poisson::default().into(), ..all }
+}
+
+/// Returns rows of which one in eleven is an outlier.
+fn outliers(n: usize) -> All {
+    let mut all = rows(n, 0);
+    (0..n).step_by(11).for_each(|i| all.t[[i, 0]] += 20.0 * (wave(i, 5) - 0.5));
+    All { likelihood: StudentT::default().into(), ..all }
 }
 
 impl All {
     fn targets(&self, rows: std::ops::Range<usize>) -> Targets<'_> {
         let targets = match self.classes {
+            0 if self.t.ncols() == 1 => Targets::real(self.t.slice(s![rows.clone(), 0])),
             0 => Targets::outputs(self.t.slice(s![rows.clone(), ..])),
             classes => Targets::classes(&self.labels[rows.clone()], classes),
         };
         let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.slice(s![rows.clone()])));
-        self.noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.slice(s![rows])))
+        match (&self.noise, &self.exposure) {
+            (Some(noise), _) => targets.with_noise_variance(noise.slice(s![rows])),
+            (_, Some(exposure)) => targets.with_exposure(exposure.slice(s![rows])),
+            _ => targets,
+        }
     }
 
     /// Returns the parts that end before the given rows, and the part of the remaining rows.
@@ -57,7 +85,7 @@ impl All {
     /// Returns a fit with few centres and a kernel whose width is learned.
     fn learning(&self) -> Rvm {
         match self.classes {
-            0 => Rvm { dictionary: 60.into(), ..Rvm::default() },
+            0 => Rvm { dictionary: 60.into(), likelihood: self.likelihood.clone(), ..Rvm::default() },
             _ => Rvm { likelihood: Bernoulli::default().into(), dictionary: 60.into(), ..Rvm::default() },
         }
     }
@@ -130,8 +158,11 @@ fn tables() -> Vec<All> {
         two,
         All { noise: Some(noise), ..rows(n, 0) },
         rows(n, 2),
-        All { weights: Some(weights), ..rows(n, 3) },
+        All { weights: Some(weights.clone()), ..rows(n, 3) },
         equal,
+        counts(n),
+        All { weights: Some(weights), exposure: None, ..counts(n) },
+        outliers(n),
     ]
 }
 
@@ -141,7 +172,7 @@ fn tables() -> Vec<All> {
 fn models_do_not_depend_on_the_partition() {
     for (number, all) in tables().iter().enumerate() {
         // One data set of regression and one of classes learns the kernel.
-        let rvm = if [0, 3].contains(&number) { all.learning() } else { all.rvm() };
+        let rvm = if [0, 3, 6, 8].contains(&number) { all.learning() } else { all.rvm() };
         let plan = all.plan(1200);
         let fit = |source: &dyn RowSource| rvm.fit_rows(source, &plan).unwrap().0;
         let ends = [0, 400, 400, 401, 1700, 2900];
@@ -254,6 +285,31 @@ fn regression_in_parts_predicts_as_in_memory() {
         let (found, expected) = (parts.log_evidence.unwrap(), memory.log_evidence.unwrap());
         assert!((found - expected).abs() < 2e-3 * 6000.0, "seed {seed}: {found} and {expected}");
         assert!((density(&parts) - density(&memory)).abs() < 0.02, "seed {seed}: {} and {}", density(&parts), density(&memory));
+    }
+}
+
+/// Counts, and rows with outliers, have the model of a fit in memory, in few passes.
+#[test]
+fn counts_and_outliers_in_parts_predict_as_in_memory() {
+    for all in [counts(6000), outliers(6000)] {
+        let rvm = Rvm { dictionary: 200.into(), ..all.rvm() };
+        let (memory, _) = rvm.fit(all.x.view(), &all.targets(0..6000)).unwrap();
+        let source = shuffled(all.parts(&[1000, 2500]), 3);
+        let (parts, report) = rvm.fit_rows(&source, &all.plan(3500)).unwrap();
+        let passes = source.passes.load(Ordering::Relaxed);
+        assert!(report.status == relvec::Status::Converged && passes <= 10, "{:?} {passes}", report.status);
+        assert!(parts.process.is_some() && parts.likelihood == memory.likelihood && parts.n_rows == 6000);
+        assert_eq!(Model::from_json(&parts.to_json().unwrap()).unwrap(), parts);
+        let (found, expected) = (parts.log_evidence.unwrap(), memory.log_evidence.unwrap());
+        assert!((found - expected).abs() < 2e-3 * 6000.0, "{found} and {expected}");
+        let [found, expected] = [&parts, &memory].map(|model| model.predict(all.x.view()).unwrap());
+        let off = ((&found.mean - &expected.mean) / expected.model_variance.mapv(f64::sqrt)).mapv(|z| z * z).mean().unwrap();
+        assert!(off < 0.2, "{off}");
+        let wider = (&found.model_variance / &expected.model_variance).mean().unwrap();
+        assert!((0.7..1.4).contains(&wider), "{wider}");
+        if let (Some(found), Some(expected)) = (parts.noise_degrees(), memory.noise_degrees()) {
+            assert!((found / expected - 1.0).abs() < 0.1, "{found} {expected}");
+        }
     }
 }
 
@@ -394,10 +450,10 @@ fn errors_name_parts_and_rows() {
     fails(&all, &Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..ard }, &plan, "dictionary = all");
     fails(&all, &Rvm { cv: Some(3), ..rvm.clone() }, &plan, "cv");
     fails(&all, &rvm, &RowPlan { sample: 1, ..plan.clone() }, "sample = 1");
-    let counts = Rvm { likelihood: Poisson::default().into(), ..Rvm::default() };
-    let mut whole = rows(900, 0);
-    whole.t.mapv_inplace(|t| t.abs().round());
-    fails(&whole, &counts, &plan, "likelihood = poisson");
+    let averaged = Rvm { posterior: PosteriorRule::Averaged, ..counts(900).rvm() };
+    fails(&counts(900), &averaged, &plan, "posterior = averaged");
+    fails(&All { exposure: None, ..rows(900, 0) }, &counts(900).rvm(), &plan, "counts are whole numbers");
+    fails(&All { likelihood: Gaussian::default().into(), ..counts(900) }, &rvm, &plan, "exposure");
     // Parts of different widths are rejected.
     let (left, wide) = (rows(300, 0), Array2::zeros((300, 3)));
     let parts = vec![(left.x.view(), left.targets(0..300)), (wide.view(), left.targets(0..300))];

@@ -12,7 +12,7 @@ use crate::error::{Result, require};
 use crate::kernel::{Form, Gamma};
 use crate::likelihood::Likelihood;
 use crate::memory::{self, afford};
-use crate::model::{KeptOutput, KeptRows, Model, Variance};
+use crate::model::{KeptOutput, KeptRows, Model, Variance, row_weights};
 use crate::process::parameters::Moments;
 use crate::report::{Interpolation, Report};
 use crate::rvm::compose::{student_t, time_budget};
@@ -112,7 +112,7 @@ pub(crate) fn feature_relevance(training: &TrainingSet, model: &Model) -> Vec<f6
 fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
     match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
         (Some(_), Values::Real(t), Some(_)) => {
-            let row_weights = student_t::row_weights(t, model, x)?;
+            let row_weights = row_weights(t, model, x)?;
             Ok(Report { row_weights, ..report })
         }
         _ => Ok(report),

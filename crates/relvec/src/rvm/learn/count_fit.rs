@@ -6,18 +6,20 @@
 
 use std::f64::consts::PI;
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, Axis, concatenate};
 
 use crate::canonical::random_subset;
 use crate::error::Result;
 use crate::likelihood::{Gaussian, Working};
-use crate::model::{MOST_EXPECTED, Model, PosteriorRule};
-use crate::process::fitc_counts::{Counts, LARGEST, expanded};
+use crate::model::{Expansion, FittedBasis, MOST_EXPECTED, Model, PosteriorRule};
+use crate::process::fitc_counts::{Counts, expanded};
 use crate::process::fitc_maximum::{Maximum, Prior};
 use crate::process::parameters::Moments;
 use crate::process::pivoted_cholesky::Pivots;
 use crate::process::{Hyper, Learned};
+use crate::query::gaussian_targets::LARGEST;
 use crate::query::merged_rows::DistinctRows;
+use crate::query::pass::{AllRows, Pass};
 use crate::report::{Certificate, Report, Status};
 use crate::rvm::data::noise::{NoisePrecision, RowFactors, Units};
 use crate::rvm::data::training_set::TrainingSet;
@@ -38,6 +40,17 @@ const MOST_STEPS: usize = 20;
 impl Rvm {
     /// Fits a model with the process prior to counts.
     pub(in crate::rvm) fn fit_counts(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
+        self.fit_counts_of(training, None, driver)
+    }
+
+    /// Fits a model with the process prior to the counts of all rows, of which `training` is a sample, or to the training
+    /// set if `pass` is `None`.
+    pub(in crate::rvm) fn fit_counts_of(
+        &self,
+        training: &TrainingSet,
+        pass: Option<&mut Pass>,
+        driver: &mut FitDriver,
+    ) -> Result<(Model, Report)> {
         if training.adjustments.constant_target {
             return outer_loop::search(self, training, None, None, driver);
         }
@@ -53,17 +66,20 @@ impl Rvm {
         let hyper = Hyper { log_amplitude: learned.hyper.log_amplitude + variance.ln(), log_noise: 0.0 };
         let prior = Prior { kernel: learned.kernel.clone(), hyper, structure: !training.bias_only };
         let (prior, first) = self.process_of_some_counts(training, prior, variance)?;
-        if self.fits_many(training)? {
-            return self.fit_many_counts(training, (&learned, &prior, variance), first, driver);
+        if pass.is_some() || self.fits_many(training)? {
+            let hyper = Hyper { log_amplitude: prior.hyper.log_amplitude - variance.ln(), log_noise: -variance.ln() };
+            let learned = Learned { hyper, has_structure: prior.structure, ..learned };
+            return self.fit_many_counts(training, &learned, variance, first, pass, driver);
         }
+        let first = self.log_rates(training, &first)?;
         let searched = outer_loop::search(self, &training.centred(), None, None, driver)?;
         let OfCounts { model, report, .. } = self.process_of_counts(training, &prior, variance, &first, &searched)?;
         Ok((model, report))
     }
 
     /// Fits the process `prior` to at most [`ROWS`] counts. Returns it with their amplitude, without structure if the evidence
-    /// of a constant rate is higher, and the log rates of all rows, `[N]`.
-    fn process_of_some_counts(&self, training: &TrainingSet, mut prior: Prior, variance: f64) -> Result<(Prior, Vec<f64>)> {
+    /// of a constant rate is higher, and the model.
+    fn process_of_some_counts(&self, training: &TrainingSet, mut prior: Prior, variance: f64) -> Result<(Prior, Model)> {
         let all = training.rows.nrows();
         let some = random_subset(all, ROWS, self.seed);
         let sample = training.with(self, &training.kernel(), Some(&some));
@@ -83,8 +99,13 @@ impl Rvm {
         if amplitude > 0.0 {
             prior.hyper.log_amplitude = amplitude.ln();
         }
-        let log_rates = found.model.predict_mean(training.rows.view())?;
-        Ok((prior, log_rates.iter().map(|f| (f - training.log_rate).clamp(-LARGEST, LARGEST)).collect()))
+        Ok((prior, found.model))
+    }
+
+    /// Returns the log rates of the rows under a model of counts, `[N]`, relative to that of one count per mean exposure.
+    fn log_rates(&self, training: &TrainingSet, model: &Model) -> Result<Vec<f64>> {
+        let log_rates = model.predict_mean(training.rows.view())?;
+        Ok(log_rates.iter().map(|f| (f - training.log_rate).clamp(-LARGEST, LARGEST)).collect())
     }
 
     /// Fits the process `prior` to counts, over centres that are added to the relevance vectors of a search. `first` are log
@@ -142,56 +163,89 @@ impl Rvm {
         }
     }
 
-    /// Fits a process prior to many counts by steps of Newton's method, each of which is a fit to Gaussian targets. `first`
-    /// are log rates of the rows near the mode, `[N]`.
+    /// Fits a process prior to many counts by steps of Newton's method, each of which is a fit to Gaussian targets. `at` is a
+    /// model near the mode. The rows are those of `training`, or of a source of which `training` is a sample.
     fn fit_many_counts(
         &self,
         training: &TrainingSet,
-        (learned, prior, variance): (&Learned, &Prior, f64),
-        first: Vec<f64>,
+        learned: &Learned,
+        variance: f64,
+        mut at: Model,
+        mut pass: Option<&mut Pass>,
         driver: &mut FitDriver,
     ) -> Result<(Model, Report)> {
         let own = Rvm { likelihood: Gaussian::default().into(), weight_prior: WeightPrior::Process, ..self.clone() };
         let units = Units { scale: variance.sqrt(), mean: 0.0 };
-        let hyper = Hyper { log_amplitude: prior.hyper.log_amplitude - variance.ln(), log_noise: -variance.ln() };
-        let learned = Learned { hyper, ..learned.clone() };
         let averaged = self.posterior == PosteriorRule::Averaged;
-        let (mut f, mut more, mut steps) = (first, vec![0.0; training.rows.nrows()], 0);
+        let (mut f, mut more, mut steps) = (self.log_rates(training, &at)?, vec![0.0; training.rows.nrows()], 0);
         loop {
-            let fixed = gaussian(&own, training, &units, &learned, &f, &more);
-            let (mut model, mut report) = own.fit_many(&fixed, driver)?;
+            let fixed = gaussian(&own, training, &units, learned, &f, &more);
+            let (mut model, mut report) = match &mut pass {
+                None => own.fit_many(&fixed, driver)?,
+                Some(pass) => {
+                    pass.set_model(at.clone(), units.scale, training.log_rate / units.scale);
+                    own.fit_by_sums(&fixed, &AllRows::Asked(pass), driver)?
+                }
+            };
             steps += 1;
             let found = model.predict(training.rows.view())?;
             let half = |(w, (a, b)): (&f64, (&f64, &f64))| 0.5 * w * (a - b).powi(2);
             let change: f64 = fixed.weights.iter().zip(found.mean.iter().zip(&f)).map(half).sum();
-            f = damped(&f, &found.mean.to_vec());
+            let (next, share) = damped(&f, &found.mean.to_vec());
+            f = next;
             if averaged {
                 more = found.model_variance.iter().zip(&more).map(|(v, old)| 0.5 * (0.5 * v + old)).collect();
             }
+            if pass.is_none() {
+                model.log_evidence = model.log_evidence.map(|evidence| evidence + remainder(training, &fixed, &f));
+            }
+            model.likelihood = Some(self.likelihood.clone());
+            model.expansion.intercept[0] += training.log_rate;
+            if let Some(posterior) = &mut model.posterior {
+                (posterior.noise_variance, posterior.averaged) = (None, averaged);
+            }
             let late = training.interrupt.is_late();
             if change > CHANGE && steps < MOST_STEPS && !late {
+                at = between(&at, model, share);
                 continue;
             }
             if change > CHANGE && report.status == Status::Converged {
                 report.status = if late { Status::TimeLimit } else { Status::IterationLimit };
                 model.status = report.status;
             }
-            let log_evidence = model.log_evidence.map(|evidence| evidence + remainder(training, &fixed, &f));
-            model.expansion.intercept[0] += training.log_rate;
-            if let Some(posterior) = &mut model.posterior {
-                (posterior.noise_variance, posterior.averaged) = (None, averaged);
-            }
-            return Ok((Model { likelihood: Some(self.likelihood.clone()), log_evidence, ..model }, report));
+            return Ok((model, report));
         }
     }
 }
 
-/// Returns log rates between `old` and `new`, `[N]`. The expansion is a lower bound of the log-likelihood for log rates that
+/// Returns a model whose mean is that of `old` plus `share` of the way to `new`. Its centres are those of both.
+fn between(old: &Model, new: Model, share: f64) -> Model {
+    if share == 1.0 {
+        return new;
+    }
+    let parts = [(old, 1.0 - share), (&new, share)];
+    let centres = parts.map(|(model, _)| match &model.expansion.basis {
+        FittedBasis::Kernel { centres, .. } => centres.view(),
+        _ => unreachable!("a model with a process prior has a kernel and centres"),
+    });
+    let weights = parts.map(|(model, share)| &model.expansion.weights * share);
+    let expansion = Expansion {
+        basis: FittedBasis::Kernel {
+            kernel: new.kernel().expect("it has centres").clone(),
+            centres: concatenate![Axis(0), centres[0], centres[1]],
+        },
+        weights: concatenate![Axis(0), weights[0], weights[1]],
+        intercept: vec![parts.iter().map(|(model, share)| model.expansion.intercept[0] * share).sum()],
+    };
+    Model { relevance: (0..expansion.weights.nrows()).collect(), expansion, ..new }
+}
+
+/// Returns log rates between `old` and `new`, `[N]`, and the share of the way. The expansion is a lower bound of the log-likelihood for log rates that
 /// fall. If the largest rise is r, the share log(1 + r) / r of the step raises the log posterior.
-fn damped(old: &[f64], new: &[f64]) -> Vec<f64> {
+fn damped(old: &[f64], new: &[f64]) -> (Vec<f64>, f64) {
     let rise = new.iter().zip(old).fold(0.0, |most: f64, (new, old)| most.max(new - old));
     let share = if rise > 0.0 { rise.ln_1p() / rise } else { 1.0 };
-    new.iter().zip(old).map(|(new, old)| (old + share * (new - old)).clamp(-LARGEST, LARGEST)).collect()
+    (new.iter().zip(old).map(|(new, old)| (old + share * (new - old)).clamp(-LARGEST, LARGEST)).collect(), share)
 }
 
 /// Returns the log-likelihood of counts at log rates `f`, `[N]`, minus that of the Gaussian targets of `fixed`.

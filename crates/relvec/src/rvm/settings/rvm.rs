@@ -518,21 +518,14 @@ impl Rvm {
         require(self.weight_prior != WeightPrior::Process, || "weight_prior".into(), self.weight_prior.name(), &expected)
     }
 
-    /// Returns true if a fit needs all rows in memory: those with Student-t noise, whose row factors come from all rows, and
-    /// those of counts, which are expanded at the log rates of all rows.
-    pub(crate) fn needs_held_rows(&self) -> bool {
-        self.likelihood.as_dyn().scale_mixture().is_some() || self.likelihood.as_dyn().counts()
-    }
-
     /// Returns true if a fit to rows that are not in memory ([`Rvm::fit_rows`], [`Rvm::fit_blocks_with_sample`]) has the process prior.
     /// This is so for `weight_prior = process`. It is so for `auto` unless a setting of the search, a linear spline or
-    /// cross-validation needs another prior. It is never so for Student-t noise and for counts.
+    /// cross-validation needs another prior.
     pub fn has_process_in_blocks(&self) -> bool {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
         let auto = self.has_no_search_settings() && !spline && !self.validates() && self.without_process().is_none();
         match self.weight_prior {
             WeightPrior::Ard => false,
-            _ if self.needs_held_rows() => false,
             WeightPrior::Process => true,
             WeightPrior::Auto => auto,
         }
