@@ -90,6 +90,30 @@ fn model_files_load_and_predict_as_when_they_were_written() {
     }
 }
 
+/// A model of sparse rows, written by commit c7b8bd0, predicts four rows of 12 features, given as pairs of column and value.
+#[test]
+fn model_of_sparse_rows_loads_and_predicts_as_when_it_was_written() {
+    let entries: [&[(usize, f64)]; 4] = [
+        &[(3, 0.654), (4, 0.378), (6, 0.03), (10, 0.538)],
+        &[(3, 0.572), (7, 0.61), (9, 0.593), (10, 0.317), (11, 0.022)],
+        &[(4, 0.569), (7, 0.542)],
+        &[(3, 0.622), (4, 0.343), (7, 0.16)],
+    ];
+    let mut x = Array2::zeros((4, 12));
+    entries.iter().enumerate().for_each(|(n, row)| row.iter().for_each(|(column, value)| x[[n, *column]] = *value));
+    let file = fs::read_to_string(folder().join("sparse_svc.json")).unwrap();
+    let model = Model::from_json(&file).unwrap();
+    assert!(matches!(model.expansion.basis, FittedBasis::Sparse { .. }));
+    assert_eq!(model.to_json().unwrap(), file);
+    let decision = model.decision_function(x.view()).unwrap();
+    close(
+        "decision",
+        decision.as_slice().unwrap(),
+        &[0.9996368705328119, 0.999825370595529, -0.6382963580219128, 0.7914294143167862],
+        TOLERANCE,
+    );
+}
+
 #[test]
 fn statistics_load_as_they_were_written() {
     let bytes = fs::read(folder().join("statistics.bin")).unwrap();
