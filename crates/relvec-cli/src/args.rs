@@ -279,8 +279,8 @@ pub(crate) struct FitArgs {
     /// Choose the prior of the weights [default: auto]
     ///
     /// ard learns a precision for each weight and keeps few kernels. process gives the weights the covariance of a
-    /// Gaussian process, whose variance grows away from the data. process needs values with Gaussian noise or classes
-    /// in one model, and a kernel that is a covariance function. auto is process if that is possible, otherwise ard.
+    /// Gaussian process, whose variance grows away from the data. process needs a kernel that is a covariance function,
+    /// and one model of all classes. auto is process if that is possible, otherwise ard.
     #[arg(help_heading = MODEL, long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
     pub weight_prior: Option<String>,
     /// Set how closely the centres span the process prior

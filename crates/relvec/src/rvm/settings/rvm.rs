@@ -559,7 +559,7 @@ rules! {
         /// The weights have the covariance of a Gaussian process with the kernel, (M70). The variance of predictions
         /// grows away from the data.
         ///
-        /// In regression with Gaussian or Student-t noise, other rows complete the relevance vectors of the search until the
+        /// In regression and for counts, other rows complete the relevance vectors of the search until the
         /// residual variance of the prior is small, see [`Rvm::residual`](crate::Rvm::residual). Above 3,000 rows there
         /// is no search, and its settings have no effect: the centres are rows drawn at random, 1,500 at most unless
         /// the dictionary has a size. Classes in one model are learned by regression on their labels, without a search,
