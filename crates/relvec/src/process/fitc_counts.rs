@@ -240,3 +240,38 @@ impl<'a> Counts<'a> {
         Ok(CountFit { peak: Maximum { log_evidence, ..peak }, weights, averaged })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Kernel, Linear, Rbf};
+    use crate::process::pivoted_cholesky::Pivots;
+
+    /// The derivative contains the response of the mode. Few centres leave a residual.
+    #[test]
+    fn gradient_equals_finite_differences() {
+        let wave = |i: usize, k: usize| (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract();
+        let x = Array2::from_shape_fn((30, 2), |(i, d)| 2.0 * wave(i, d) - 1.0);
+        let weights: Vec<f64> = (0..30).map(|i| 0.5 + wave(i, 7)).collect();
+        let kernels: [Kernel; 2] = [Rbf { gamma: 2.0.into() }.into(), Linear {}.into()];
+        for ((kernel, bias), level) in kernels.iter().zip([true, false]).zip([0.3, 20.0]) {
+            let t = Array2::from_shape_fn((30, 1), |(i, _)| (level * (2.0 * x[[i, 0]] + wave(i, 5)).exp()).round());
+            let rows = DistinctRows::new(x.view(), t.view(), &weights, &[1.0; 30]);
+            for most in [30, 4, 0] {
+                let mut pivots = Pivots::new(kernel, rows.x.view()).unwrap();
+                pivots.complete(&[], &(0..30).collect::<Vec<_>>(), most, |_| false, &Interrupt::default()).unwrap();
+                let counts = Counts { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias };
+                for log_ratio in [-2.0, 1.5] {
+                    let at = |log_ratio: f64| {
+                        let mode = counts.mode(log_ratio, &counts.constant(log_ratio)).unwrap().unwrap();
+                        counts.evidence(&mode).unwrap().unwrap()
+                    };
+                    let (_, slope, variance) = at(log_ratio);
+                    let expected = (at(log_ratio + 1e-4).0 - at(log_ratio - 1e-4).0) / 2e-4;
+                    assert!((slope - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{most} {log_ratio}: {slope} {expected}");
+                    assert!(variance.iter().all(|v| *v >= 0.0 && v.is_finite()));
+                }
+            }
+        }
+    }
+}
