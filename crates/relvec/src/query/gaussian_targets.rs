@@ -1,11 +1,11 @@
 //! Gaussian targets with row factors that stand for other targets under a model: for counts, (M96), and for rows with
 //! Student-t noise, (M52).
 
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, LikelihoodFunction, Poisson, student_t};
-use crate::model::{Model, squared_distances};
+use crate::model::{FittedBasis, Model, squared_distances};
 use crate::targets::Values;
 
 /// Largest size of a log rate at which a count is expanded, so that its precision is in the range of numbers.
@@ -38,6 +38,14 @@ impl GaussianTargets {
             _ => Err(Error::Rows("damaged relvec query: its model has neither counts nor Student-t noise".into())),
         }
     }
+}
+
+/// Returns true if the model has one function of rows with as many features as `centres`, [M, D].
+pub(super) fn fits(model: &Model, centres: &Array2<f64>) -> bool {
+    let FittedBasis::Kernel { centres: own, .. } = &model.expansion.basis else { return false };
+    let m = own.nrows();
+    let sizes = model.relevance.len() == m && model.expansion.weights.dim() == (m, 1) && model.expansion.intercept.len() == 1;
+    sizes && own.ncols() == centres.ncols() && model.n_features == centres.ncols()
 }
 
 fn of_counts(

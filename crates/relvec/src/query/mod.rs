@@ -135,7 +135,11 @@ impl Query {
                 let good = known == at.kernel
                     && units.mean.len() == units.scale.len()
                     && !at.ratios.is_empty()
-                    && at.mean.as_ref().is_none_or(|mean| mean.ncols() == outputs);
+                    && at.mean.as_ref().is_none_or(|mean| mean.ncols() == outputs)
+                    && units
+                        .model
+                        .as_ref()
+                        .is_none_or(|model| units.scale.len() == 1 && gaussian_targets::fits(model, &at.centres));
                 if !good {
                     return Err(Error::Rows("damaged relvec query: its kernel, ratios, means and units do not match".into()));
                 }

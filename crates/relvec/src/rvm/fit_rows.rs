@@ -184,12 +184,13 @@ impl Rvm {
     ///
     /// Kernel, centres, amplitude and noise are learned from the sample: rows `x`, `[S, D]`, and their `targets`, drawn
     /// at random from all rows. A pass over the blocks sums what the weights depend on, (M72), (M87). Further passes
-    /// follow for classes, counts and Student-t noise, if the centres leave much of the prior, and if rounding requires it. Memory grows with the
-    /// sample, a block and the number of centres. The relevance vectors of the model are indices of rows of the sample,
-    /// or of given landmarks. Equal rows are not merged.
+    /// follow for classes, counts and Student-t noise, if the centres leave much of the prior, and if rounding requires it.
+    /// Memory grows with the sample, a block and the number of centres. The relevance vectors of the model are indices of
+    /// rows of the sample, or of given landmarks. Equal rows are not merged.
     ///
     /// # Errors
-    /// Returns the errors of [`Rvm::fit`], and an error for the averaged posterior of counts, for other priors, for cross-validation, and for blocks that differ from the sample or change between passes.
+    /// Returns the errors of [`Rvm::fit`], and an error for the averaged posterior of counts, for other priors, for
+    /// cross-validation, and for blocks that differ from the sample or change between passes.
     pub fn fit_blocks_with_sample(
         &self,
         x: ArrayView2<f64>,

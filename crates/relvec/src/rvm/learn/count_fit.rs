@@ -32,7 +32,8 @@ use crate::rvm::settings::rvm::{Rvm, WeightPrior};
 /// Change of the log rates of many rows in nats, 1/2 sum of precision times squared change, below which Newton's method has
 /// converged. The next step would change them by about the square of this.
 const CHANGE: f64 = 1e-3;
-/// Rise of the log amplitude from which centres are chosen again.
+/// Rise of the log amplitude from which centres are chosen again. Without this choice, 3 of about 2,400 fits to tables of 20 to
+/// 150 rows, with polynomial kernels, expected 100 to 10^6 times the counts.
 const MORE: f64 = 0.5;
 /// Largest number of steps of Newton's method on many rows. Most fits take three.
 const MOST_STEPS: usize = 20;
@@ -183,7 +184,9 @@ impl Rvm {
             let (mut model, mut report) = match &mut pass {
                 None => own.fit_many(&fixed, driver)?,
                 Some(pass) => {
-                    pass.set_model(at.clone(), units.scale, training.log_rate / units.scale);
+                    // The rows need the mean alone.
+                    let mean = Model { posterior: None, process: None, alpha: vec![], ..at.clone() };
+                    pass.set_model(mean, units.scale, training.log_rate / units.scale);
                     own.fit_by_sums(&fixed, &AllRows::Asked(pass), driver)?
                 }
             };
