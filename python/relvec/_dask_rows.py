@@ -14,16 +14,16 @@ from ._base import target_names
 
 
 class Collections(_partitions.Partitions):
-    """Features, targets and optional weights; the columns of frames are sent together."""
+    """Features, targets and further data by their names; the columns of frames are sent together."""
 
-    def __init__(self, X: Any, y: Any, weight: Any) -> None:
+    def __init__(self, X: Any, y: Any, **further: Any) -> None:
         frame = isinstance(X, dd.DataFrame)
-        given = {"X": X, "y": y} | ({} if weight is None else {"sample_weight": weight})
+        given = {"X": X, "y": y} | {name: one for name, one in further.items() if one is not None}
         for name, one in given.items():
             if not isinstance(one, (dd.DataFrame, dd.Series) if frame else da.Array):
                 wanted = "collections of dask.dataframe" if frame else "collections of dask.dataframe, or of dask.array"
-                raise TypeError(f"{name} is a {type(one).__name__}: expected X, y and sample_weight to be {wanted}")
-        self.n_features, self.weighted = X.shape[1], weight is not None
+                raise TypeError(f"{name} is a {type(one).__name__}: expected {', '.join(given)} to be {wanted}")
+        self.n_features, self.beside = X.shape[1], list(given)[2:]
         if frame:
             self.feature_names = [name for name in X.columns if isinstance(name, str)] or None
             self.target_names = target_names(y)
@@ -38,7 +38,7 @@ class Collections(_partitions.Partitions):
         run, join = dask.delayed(_visit, pure=False), dask.delayed(merge, pure=False)
         # The query is stored once in the graph.
         once = dask.delayed(visit)
-        parts = [run(once, k, self.n_features, self.weighted, *piece) for k, piece in enumerate(self.pieces)]
+        parts = [run(once, k, self.n_features, self.beside, *piece) for k, piece in enumerate(self.pieces)]
         merged: bytes = _partitions.tree(parts, join).compute()
         return merged
 
@@ -54,9 +54,9 @@ def _same_chunks(given: dict[str, Any]) -> list[Any]:
     return [one.rechunk(rows | ({1: -1} if one.ndim > 1 else {})) for one in given.values()]
 
 
-def _visit(visit: _partitions.Visit, part: int, features: int, weighted: bool, X: Any, *beside: Any) -> bytes:
-    """Call `visit` on one partition: a frame that has the targets and weights as its last columns, or arrays."""
-    if beside:
-        return visit(part, X, beside[0], beside[1] if weighted else None)
-    weight = X.iloc[:, features + 1].to_numpy() if weighted else None
-    return visit(part, X.iloc[:, :features].to_numpy(), X.iloc[:, features].to_numpy(), weight)
+def _visit(visit: _partitions.Visit, part: int, features: int, beside: list[str], X: Any, *rest: Any) -> bytes:
+    """Call `visit` on one partition: a frame whose last columns are the targets and the data `beside`, or arrays."""
+    if not rest:
+        rest = tuple(X.iloc[:, k].to_numpy() for k in range(features, X.shape[1]))
+        X = X.iloc[:, :features].to_numpy()
+    return visit(part, X, rest[0], *_partitions.in_order(dict(zip(beside, rest[1:], strict=True))))

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from . import _core
 
 T = TypeVar("T")
-# Called with the number of a partition, its features, targets and weights (or None).
-Visit = Callable[[int, Any, Any, Any], bytes]
+# Further data of each row, in the order in which functions take them. Those at the end may be left out.
+FURTHER = ("sample_weight", "noise_variance", "exposure")
+# Called with the number of a partition, its features, its targets, and arrays or None in the order of `FURTHER`.
+Visit = Callable[..., bytes]
 Merge = Callable[[bytes, bytes], bytes]
 
 
@@ -58,13 +60,19 @@ def tree(items: Iterable[T], merge: Callable[[T, T], T]) -> T:
     return left[0]
 
 
-def answer(query: bytes, classes: NDArray[Any] | None, part: int, x: Any, y: Any, weight: Any) -> bytes:
-    """Answer a query of the core from one partition: `x` [N, D], `y` [N] or [N, K], `weight` [N] or None."""
+def answer(query: bytes, classes: NDArray[Any] | None, part: int, x: Any, y: Any, *further: Any) -> bytes:
+    """Answer a query of the core from one partition: `x` [N, D], `y` [N] or [N, K], each of `further` [N] or None."""
     rows, targets = reals(part, "X", x), reals(part, "y", y) if classes is None else places(part, y, classes)
-    return _core.answer(query, part, rows, targets, None if weight is None else reals(part, "sample_weight", weight))
+    own = [None if one is None else reals(part, name, one) for name, one in zip(FURTHER, further, strict=False)]
+    return _core.answer(query, part, rows, targets, *own)
 
 
-def labels(part: int, x: Any, y: Any, weight: Any) -> bytes:
+def in_order(given: dict[str, Any]) -> list[Any]:
+    """Put further data of rows into the order of `FURTHER`, None for those that are not given."""
+    return [given.get(name) for name in FURTHER]
+
+
+def labels(part: int, x: Any, y: Any, *further: Any) -> bytes:
     """Find the labels of one partition, pickled."""
     # The engines need pandas in any case.
     from pandas import isna

@@ -26,7 +26,7 @@ class Frame(_partitions.Partitions):
     """Partitions of a data frame, in the order of Spark."""
 
     def __init__(self, table: Any, names: list[str] | None, label: str) -> None:
-        """`table` has the columns x (an array), y and, if there are weights, w."""
+        """`table` has the columns x (an array), y, and those of `_partitions.FURTHER` that are given."""
         self.table, self.feature_names, self.target_names = table, names, [label]
         first = (len(names),) if names else table.select(F.size("x")).first()
         self.n_features = 0 if first is None else first[0]
@@ -36,12 +36,12 @@ class Frame(_partitions.Partitions):
 
         The error of a cell is returned as a value, since Spark would run a task that raises it four times.
         """
-        features, weighted = self.n_features, "w" in self.table.columns
+        features = self.n_features
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             part = TaskContext.get().partitionId()
             try:
-                yield _row(part, visit(part, *_arrays(part, list(batches), features, weighted)), None)
+                yield _row(part, visit(part, *_arrays(part, list(batches), features)), None)
             except ValueError as error:
                 yield _row(part, None, str(error))
 
@@ -79,11 +79,13 @@ class Columns(HasLabelCol, HasWeightCol, HasPredictionCol):
 
     def _rows(self, frame: Any, real: bool) -> Frame:
         """Return the rows of a frame for a fit; `real`: whether the labels are numbers."""
-        weight = [column(self.getWeightCol()).cast("double").alias("w")] if self.isDefined("weightCol") else []
+        named = zip(_partitions.FURTHER, ("weightCol", "noiseVarianceCol", "exposureCol"), strict=True)
+        given = {own: self.getOrDefault(name) for own, name in named if self.hasParam(name) and self.isDefined(name)}
+        further = [column(name).cast("double").alias(own) for own, name in given.items()]
         label = column(self.getLabelCol())
         label = label.cast("double") if real else label
         names = self.getOrDefault("featuresCol")
-        table = frame.select(self._features(frame).alias("x"), label.alias("y"), *weight)
+        table = frame.select(self._features(frame).alias("x"), label.alias("y"), *further)
         return Frame(table, None if isinstance(names, str) else list(names), self.getLabelCol())
 
 
@@ -92,16 +94,17 @@ def _row(part: int, state: bytes | None, error: str | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, ["part", "state", "error"])
 
 
-def _arrays(part: int, batches: list[pa.RecordBatch], features: int, weighted: bool) -> tuple[Any, Any, Any]:
-    """Return features [N, D], labels and weights of a partition; without rows there may be no batch."""
+def _arrays(part: int, batches: list[pa.RecordBatch], features: int) -> tuple[Any, ...]:
+    """Return features [N, D], labels and further data of a partition; without rows there may be no batch."""
     if not batches:
-        return np.empty((0, features)), np.empty(0), np.empty(0) if weighted else None
+        return np.empty((0, features)), np.empty(0)
     table = pa.Table.from_batches(batches)
     sizes = table["x"].combine_chunks().value_lengths().fill_null(0).to_numpy()
     for row in np.flatnonzero(sizes != features):
         raise ValueError(f"partition {part}: row {row} has {sizes[row]} features, and the first row has {features}")
     x = table["x"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, features)
-    return x, table["y"].to_numpy(), table["w"].to_numpy() if weighted else None
+    further = {name: table[name].to_numpy() for name in _partitions.FURTHER if name in table.column_names}
+    return x, table["y"].to_numpy(), *_partitions.in_order(further)
 
 
 def column(name: str) -> Any:

@@ -32,7 +32,9 @@ class _OnDask:
 
     _plain: Any
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, noise_variance: Any = None, exposure: Any = None, **own: Any
+    ) -> Any:
         """Learn from rows in the partitions of a dask.dataframe or the chunks of a dask.array.
 
         A pass over the rows is one task for each partition and a tree of merges, on the current scheduler. A partition
@@ -42,9 +44,10 @@ class _OnDask:
         ----------
         X : dask.dataframe.DataFrame or dask.array.Array of shape (n_samples, n_features)
             Features.
-        y, sample_weight : dask.dataframe.Series or dask.array.Array of shape (n_samples,)
-            Targets or classes, and weights (None: 1), in partitions like those of `X`.
-        **options : dict
+        y, sample_weight, noise_variance, exposure : dask.dataframe.Series or dask.array.Array of shape (n_samples,)
+            Targets or classes, weights (None: 1), known variances of the noise, and exposures of counts, in partitions
+            like those of `X`.
+        **own : dict
             Further arguments of `relvec.distributed.fit`.
 
         Returns
@@ -57,10 +60,11 @@ class _OnDask:
         ValueError
             If a cell is not a finite number (the error names partition and row), or a parameter cannot be distributed.
         TypeError
-            If `X`, `y` and `sample_weight` are not collections of one kind.
+            If `X`, `y` and the others are not collections of one kind.
         """
         plain = self._plain(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        vars(self).update(vars(distributed.fit(plain, Collections(X, y, sample_weight), **options)))
+        further = {"sample_weight": sample_weight, "noise_variance": noise_variance, "exposure": exposure}
+        vars(self).update(vars(distributed.fit(plain, Collections(X, y, **further), **own)))
         return self
 
     def to_local(self) -> Any:

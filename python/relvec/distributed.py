@@ -184,8 +184,8 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     rows as the sample is fitted in memory, as by ``estimator.fit``.
 
     With ``weight_prior="ard"``, the kernel and the centres are learned from the sample. Regression takes two passes,
-    the second for `relvec.Statistics` of all rows. Classes take 7 to 30 passes. More than two classes have a model
-    each against the others, in the same passes.
+    the second for sums over all rows, and Student-t noise one for each step of EM. Classes and counts take 7 to 30
+    passes. More than two classes have a model each against the others, in the same passes.
 
     Parameters
     ----------

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from . import RVC, RVR, _partitions, distributed
@@ -16,6 +15,8 @@ try:
     import pandas as pd
     import ray
     import ray.data
+
+    from ._ray_rows import Blocks
 except ImportError as _error:
     raise _partitions.needs("ray", _error) from None
 
@@ -23,7 +24,15 @@ __all__ = ["fit", "predict"]
 
 
 def fit(
-    dataset: Any, label: str, *, estimator: Any = None, features: Any = None, weight: Any = None, **own: Any
+    dataset: Any,
+    label: str,
+    *,
+    estimator: Any = None,
+    features: Any = None,
+    weight: Any = None,
+    noise_variance: Any = None,
+    exposure: Any = None,
+    **own: Any,
 ) -> Any:
     """Learn from the rows of a data set.
 
@@ -39,9 +48,9 @@ def fit(
     estimator : RVR or RVC, default=None
         An estimator with the parameters of the fit, which is not changed. None: ``RVR()``.
     features : list of str, default=None
-        Columns of the features. None: all except `label` and `weight`.
-    weight : str, default=None
-        Column of the weights of the rows.
+        Columns of the features. None: all that have no other name here.
+    weight, noise_variance, exposure : str, default=None
+        Columns of the weights of the rows, of known variances of the noise, and of exposures of counts.
     **own : dict
         Further arguments of `relvec.distributed.fit`.
 
@@ -55,13 +64,14 @@ def fit(
     ValueError
         If a cell is not a finite number (the error names block and row), or a parameter cannot be distributed.
     """
-    beside = [label] if weight is None else [label, weight]
-    there = dataset.columns()
-    columns = [name for name in there if name not in beside] if features is None else list(features)
-    for name in [*columns, *beside]:
+    further = {"sample_weight": weight, "noise_variance": noise_variance, "exposure": exposure}
+    further = {own: name for own, name in further.items() if name is not None}
+    taken, there = [label, *further.values()], dataset.columns()
+    columns = [name for name in there if name not in taken] if features is None else list(features)
+    for name in [*columns, *taken]:
         if name not in there:
             raise ValueError(f"the data set has no column {name!r}: expected some of {', '.join(there)}")
-    blocks = _Blocks(dataset, columns, beside)
+    blocks = Blocks(dataset, columns, label, further)
     return distributed.fit(RVR() if estimator is None else clone(estimator), blocks, **own)
 
 
@@ -104,38 +114,6 @@ def predict(
         return block if len(block) == 0 else _predict(block, ray.get(shared), list(names), return_std, return_proba)
 
     return dataset.map_batches(run, batch_size=None, batch_format="pandas")
-
-
-class _Blocks(_partitions.Partitions):
-    """Blocks of a data set, in its order."""
-
-    def __init__(self, dataset: Any, features: list[str], beside: list[str]) -> None:
-        self.n_features, self.feature_names, self.target_names = len(features), features, beside[:1]
-        self.beside = beside
-        options = dataset.context.execution_options
-        earlier, options.preserve_order = options.preserve_order, True
-        try:
-            self.blocks = dataset.select_columns([*features, *beside]).to_pandas_refs()
-        finally:
-            options.preserve_order = earlier
-
-    def each(self, visit: _partitions.Visit, merge: _partitions.Merge) -> bytes:
-        """Call `visit` in one task for each block, and merge in a tree of tasks."""
-        run, join = ray.remote(num_cpus=1)(_visit), ray.remote(num_cpus=1)(lambda a, b: merge(a, b))
-        question = ray.put(visit)
-        parts = [run.remote(question, k, self.feature_names, self.beside, one) for k, one in enumerate(self.blocks)]
-        try:
-            merged: bytes = ray.get(_partitions.tree(parts, join.remote))
-        except ray.exceptions.RayTaskError as error:
-            # The error is raised without the stacks of the workers.
-            raise error.cause from None
-        return merged
-
-
-def _visit(visit: _partitions.Visit, part: int, features: list[str], beside: list[str], block: pd.DataFrame) -> bytes:
-    rest = [block[name].to_numpy() for name in beside] if len(block) > 0 else [np.empty(0)] * len(beside)
-    x = block[features].to_numpy() if len(block) > 0 else np.empty((0, len(features)))
-    return visit(part, x, *rest, *[None] * (2 - len(rest)))
 
 
 def _predict(block: pd.DataFrame, model: Any, features: list[str], std: bool, proba: bool) -> pd.DataFrame:

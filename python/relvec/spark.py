@@ -137,6 +137,8 @@ class RelevanceVectorRegressor(_Estimator):
 
     _plain, _model = RVR, RelevanceVectorRegressionModel
     stdCol = RelevanceVectorRegressionModel.stdCol
+    noiseVarianceCol = Param(Params._dummy(), "noiseVarianceCol", "column of known variances of the noise")
+    exposureCol = Param(Params._dummy(), "exposureCol", "column of exposures of counts")
 
 
 class RelevanceVectorClassifier(_Estimator, HasProbabilityCol):

@@ -175,8 +175,8 @@ fn missing_rules() -> impl TypedValueParser<Value = Missing> {
 /// A table is read in blocks, twice, with --stream or if a fit in memory would take more than half of memory_limit. A
 /// row takes 8 x (3 x features + 28) bytes, and the default limit is a quarter of the machine's memory. The memory of a
 /// fit in blocks does not depend on the number of rows. Landmarks are then chosen from 20,000 rows drawn at random. A
-/// learned kernel uses 1,000 of these rows with their targets. For classes the rows are copied once to a temporary
-/// file, 8 bytes a number, which the fit reads several times.
+/// learned kernel uses 1,000 of these rows with their targets. Counts and Student-t noise read the table several times.
+/// For classes the rows are copied once to a temporary file, 8 bytes a number, which the fit reads several times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json

@@ -268,8 +268,8 @@ fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     let Settings { rvm, task, centres } = settings;
     let suits = match task {
         Some(Task::Classify) => settings::suits_classes(rvm),
-        // If the target decides the task, the settings must suit both tasks.
-        _ => matches!(rvm.likelihood, Likelihood::Gaussian(_)),
+        // If the target decides the task, the likelihood is Gaussian.
+        _ => !rvm.likelihood.is_for_classes(),
     };
     suits
         && rows.targets().is_empty()

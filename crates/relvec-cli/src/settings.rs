@@ -339,9 +339,11 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
                  joint (auto or one_vs_rest with --weight-prior ard); leave it out, so that the table is held in memory",
             ));
         }
-    } else if !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {
+    } else if args.checkpoint.is_some() && !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {
         let name = rvm.likelihood.name();
-        return Err(usage(format!("{flag} is for classes or --likelihood gaussian: {name} needs the table in memory")));
+        return Err(usage(format!(
+            "--checkpoint is for --likelihood gaussian: it saves sums over rows, and {name} has no such sums. Use --stream instead"
+        )));
     }
     if all && !given {
         return Err(usage(format!(

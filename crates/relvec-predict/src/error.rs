@@ -52,6 +52,14 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
+    /// A target is no count.
+    #[error("row {row} has the target {value}; counts are whole numbers, zero or more")]
+    Count {
+        /// 0-based row.
+        row: usize,
+        /// The value found.
+        value: f64,
+    },
     /// A parameter is out of its range.
     #[error("{name} = {found}: expected {expected}")]
     Parameter {

@@ -22,7 +22,11 @@ def frame(rows=600, seed=0):
     x = rng.normal(size=(rows, 3))
     y = np.sin(2.0 * x[:, 0]) + 0.5 * x[:, 1] + 0.2 * rng.normal(size=rows)
     table = pd.DataFrame(x, columns=FEATURES).assign(w=rng.uniform(0.5, 2.0, rows), y=y)
-    return table.assign(k=np.where(y > 0.5, "up", np.where(y < -0.5, "down", "middle")), n=(y > 0.0) * 1.0)
+    table = table.assign(k=np.where(y > 0.5, "up", np.where(y < -0.5, "down", "middle")), n=(y > 0.0) * 1.0)
+    table["days"] = rng.uniform(0.5, 3.0, rows)
+    return table.assign(
+        visits=rng.poisson(table["days"] * np.exp(y)).astype(float), known=rng.uniform(0.02, 0.06, rows)
+    )
 
 
 def parts(table):
@@ -35,23 +39,31 @@ def parts(table):
 class Held(_partitions.Partitions):
     """Partitions that this process holds."""
 
-    def __init__(self, parts, label, weight=None):
-        self.parts, self.label, self.weight = parts, label, weight
+    def __init__(self, parts, label, weight=None, **further):
+        self.parts, self.label, self.further = parts, label, {"sample_weight": weight, **further}
         self.n_features, self.feature_names = len(FEATURES), FEATURES
 
     def each(self, visit, merge):
-        answers = [
-            visit(
-                k, p[FEATURES].to_numpy(), p[self.label].to_numpy(), p[self.weight].to_numpy() if self.weight else None
-            )
-            for k, p in enumerate(self.parts)
-        ]
-        return _partitions.tree(answers, merge)
+        def one(k, part):
+            further = {own: part[name].to_numpy() for own, name in self.further.items() if name}
+            rest = _partitions.in_order(further)
+            return visit(k, part[FEATURES].to_numpy(), part[self.label].to_numpy(), *rest)
+
+        return _partitions.tree([one(k, part) for k, part in enumerate(self.parts)], merge)
 
 
-def held(estimator, parts, label, weight=None):
+def held(estimator, parts, label, weight=None, **further):
     """The model of the same partitions in this process."""
-    return distributed.fit(estimator, Held(parts, label, weight), sample=SAMPLE)
+    return distributed.fit(estimator, Held(parts, label, weight, **further), sample=SAMPLE)
+
+
+# Estimators of all likelihoods and priors beside those by default, with target, exposures and noise variances.
+OTHERS = [
+    ({"likelihood": "poisson"}, "visits", {"exposure": "days"}),
+    ({"likelihood": "poisson", "weight_prior": "ard"}, "visits", {"exposure": "days"}),
+    ({"likelihood": "student_t", "weight_prior": "ard"}, "y", {}),
+    ({}, "y", {"noise_variance": "known"}),
+]
 
 
 def assert_same(model, other):
@@ -65,10 +77,10 @@ def deadly(folder):
     """The function that answers queries, but which kills its own process at one partition, once."""
     mark, answer = os.path.join(folder, "killed"), _partitions.answer
 
-    def once(query, classes, part, x, y, weight):
+    def once(query, classes, part, x, y, *further):
         if part == FATAL and not os.path.exists(mark):
             open(mark, "w").close()
             os.kill(os.getpid(), signal.SIGKILL)
-        return answer(query, classes, part, x, y, weight)
+        return answer(query, classes, part, x, y, *further)
 
     return once, mark

@@ -12,7 +12,7 @@ import relvec
 from dask.distributed import Client, LocalCluster
 from relvec import _partitions
 from relvec.dask import RVC, RVR
-from rows import FATAL, FEATURES, SAMPLE, assert_same, deadly, frame, held, parts
+from rows import FATAL, FEATURES, OTHERS, SAMPLE, assert_same, deadly, frame, held, parts
 from sklearn.exceptions import NotFittedError
 
 
@@ -52,6 +52,13 @@ def test_classes_equal_those_of_one_process(table, classification):
     assert list(classification.classes_) == ["down", "middle", "up"]
     local = held(relvec.RVC(), parts(table), "k")
     np.testing.assert_array_equal(classification.predict_proba(table[FEATURES]), local.predict_proba(table[FEATURES]))
+
+
+@pytest.mark.parametrize(("settings", "label", "further"), OTHERS)
+def test_counts_outliers_and_known_noise_equal_those_of_one_process(table, lazy, settings, label, further):
+    own = {name: lazy[column] for name, column in further.items()}
+    model = RVR(**settings).fit(lazy[FEATURES], lazy[label], **own, sample=SAMPLE)
+    assert_same(model, held(relvec.RVR(**settings), parts(table), label, **further))
 
 
 def test_arrays_and_frames_give_one_model(table):
@@ -124,7 +131,7 @@ def test_a_bad_cell_is_named_by_partition_and_row(table):
 
 
 def test_collections_of_other_kinds_are_rejected(table, lazy):
-    with pytest.raises(TypeError, match="y is a ndarray: expected X, y and sample_weight to be collections"):
+    with pytest.raises(TypeError, match="y is a ndarray: expected X, y to be collections"):
         RVR().fit(lazy[FEATURES], table["y"].to_numpy())
     x = da.from_array(table[FEATURES].to_numpy(), chunks=100)
     with pytest.raises(ValueError, match=r"y has chunks of rows \(50, 50\)"):

@@ -8,7 +8,7 @@ import ray
 import relvec
 import relvec.ray
 from relvec import RVC, RVR, _partitions
-from rows import FATAL, FEATURES, SAMPLE, assert_same, deadly, frame, held, parts
+from rows import FATAL, FEATURES, OTHERS, SAMPLE, assert_same, deadly, frame, held, parts
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,6 +55,13 @@ def test_classes_equal_those_of_one_process(table, classification):
     assert list(classification.classes_) == ["down", "middle", "up"]
     local = held(RVC(), filled(table), "k")
     np.testing.assert_array_equal(classification.predict_proba(table[FEATURES]), local.predict_proba(table[FEATURES]))
+
+
+@pytest.mark.parametrize(("settings", "label", "further"), OTHERS)
+def test_counts_outliers_and_known_noise_equal_those_of_one_process(table, blocks, settings, label, further):
+    own = {"estimator": RVR(**settings), "features": FEATURES, "sample": SAMPLE}
+    model = relvec.ray.fit(blocks, label, **own, **further)
+    assert_same(model, held(RVR(**settings), filled(table), label, **further))
 
 
 def test_features_are_all_other_columns(table):

@@ -23,7 +23,7 @@ from relvec.spark import (
     RelevanceVectorRegressionModel,
     RelevanceVectorRegressor,
 )
-from rows import FATAL, FEATURES, SAMPLE, assert_same, deadly, frame, held, parts
+from rows import FATAL, FEATURES, OTHERS, SAMPLE, assert_same, deadly, frame, held, parts
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -90,6 +90,14 @@ def test_classes_equal_those_of_one_process(table, classification):
     assert list(local.classes_) == ["down", "middle", "up"]
     own = held(relvec.RVC(), parts(table), "k")
     np.testing.assert_array_equal(local.predict_proba(table[FEATURES]), own.predict_proba(table[FEATURES]))
+
+
+@pytest.mark.parametrize(("settings", "label", "further"), OTHERS)
+def test_counts_outliers_and_known_noise_equal_those_of_one_process(table, lazy, settings, label, further):
+    columns = {"noise_variance": "noiseVarianceCol", "exposure": "exposureCol"}
+    own = {columns[name]: column for name, column in further.items()}
+    model = RelevanceVectorRegressor(featuresCol=FEATURES, labelCol=label, sample=SAMPLE, **settings, **own).fit(lazy)
+    assert_same(model.to_local(), held(relvec.RVR(**settings), parts(table), label, **further))
 
 
 def test_predictions_come_as_columns(table, lazy, regression, classification):

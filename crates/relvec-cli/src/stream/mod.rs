@@ -18,8 +18,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array2, ArrayView2, s};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Encoding, Error, Interrupt, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling,
-    Statistics, Status, Targets,
+    Centres, Dictionary, DictionaryRule, Encoding, Error, Interrupt, Kernel, Landmarks, Likelihood, Model, Progress, Report, Rvm,
+    Scaling, Statistics, Status, Targets,
 };
 use serde_json::json;
 
@@ -197,7 +197,7 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
                 if let Some(reason) = survey.reason {
                     tell_task(Task::Regress, job.roles.target, reason);
                 }
-                if job.rvm.has_process_in_blocks() {
+                if !by_statistics(job.rvm) {
                     match job.checkpoint {
                         None => {
                             let fitted = process::fit(job, &survey, &sizes, &clock, features)?;
@@ -268,7 +268,7 @@ fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
 /// this number.
 fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     let most = match job.rvm.dictionary {
-        _ if job.rvm.has_process_in_blocks() && has_given(job) => SAMPLE,
+        _ if has_given(job) && !by_statistics(job.rvm) => SAMPLE,
         _ if has_given(job) && !job.rvm.learns_kernel() => return Ok(0),
         _ if has_given(job) => KERNEL_SAMPLE,
         Dictionary::Size(size) => SAMPLE.max(size.saturating_mul(2)),
@@ -278,6 +278,11 @@ fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
         Some(rows) => Ok(most.min(rows)),
         None => TrainingRows::open(job.path, job.roles)?.skip(most),
     }
+}
+
+/// Returns true if real targets are fitted from their sufficient statistics.
+fn by_statistics(rvm: &Rvm) -> bool {
+    matches!(rvm.likelihood, Likelihood::Gaussian(_)) && !rvm.has_process_in_blocks()
 }
 
 /// Returns the least number of landmarks before the table is read, and their number if no two rows are equal.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use ndarray::{Array1, Array2, ArrayView2};
-use relvec::{DataScale, Error, SampledRows, Scaling, Targets};
+use relvec::{DataScale, Error, Likelihood, SampledRows, Scaling, Targets};
 
 use super::memory::Sizes;
 use super::spill::Spill;
@@ -70,6 +70,10 @@ impl Survey {
             } else {
                 block.target.numbers().collect()
             };
+            let is_count = |t: f64| !t.is_finite() || t >= 0.0 && t.fract() == 0.0;
+            if let (Likelihood::Poisson(_), Some(row)) = (&job.rvm.likelihood, targets.iter().position(|t| !is_count(*t))) {
+                return Err(Error::Count { row: survey.n_rows() + row, value: targets[row] }.into());
+            }
             let x = ArrayView2::from_shape((block.target.len(), d), &block.x)?;
             survey.update_with_targets(x, &block.with_rest(Targets::real(targets.view())))?;
             pass.at(survey.n_rows(), rows.table().share());

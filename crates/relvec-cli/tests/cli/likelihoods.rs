@@ -243,8 +243,8 @@ fn what_is_refused() {
         ("fit d.csv --target visits --likelihood poisson --noise-variance days -o m.json", &["--likelihood gaussian"]),
         ("fit d.csv --target visits --task classify --noise-variance days -o m.json", &["--likelihood gaussian"]),
         ("fit d.csv --target visits --likelihood poisson --exposure visits -o m.json", &["another role"]),
-        ("fit d.csv --target visits --likelihood poisson --stream -o m.json", &["needs the table in memory"]),
-        ("fit d.csv --target visits --likelihood student_t --stream -o m.json", &["needs the table in memory"]),
+        ("fit d.csv --target visits --likelihood poisson --checkpoint c -o m.json", &["--checkpoint", "Use --stream instead"]),
+        ("fit d.csv --target visits --likelihood student_t --checkpoint c -o m.json", &["--checkpoint", "--stream"]),
         ("fit d.csv --target visits --likelihood student_t --inference variational -o m.json", &["inference", "student_t"]),
         ("fit d.csv --target visits --likelihood student_t --set likelihood.noise_degrees=0 -o m.json", &["noise_degrees"]),
         ("fit d.csv --target visits --machine svm --likelihood poisson -o m.json", &["--likelihood is for --machine rvm"]),
@@ -263,4 +263,42 @@ fn what_is_refused() {
     folder.fit("d.csv --target visits --task regress -o m.json");
     folder.fails(1, "predict m.json d.csv --exposure days", &["--exposure is for models of counts"]);
     folder.fails(1, "predict m.json d.csv --noise-variance days", &["trained with such a column"]);
+}
+
+/// In blocks, with more rows than the sample has, counts and targets with outliers have the predictions of a fit in memory,
+/// under both priors. A target that is no count is named with its row.
+#[test]
+fn tables_in_blocks_have_counts_and_outliers() {
+    const ROWS: usize = 22_000;
+    let outlier = |i: usize| if i.is_multiple_of(9) { 20.0 * ((0.77 * i as f64).fract() - 0.5) } else { 0.0 };
+    let noisy = |i: usize| {
+        let x = 10.0 * (0.618_033_988_75 * i as f64).fract();
+        format!("{x},{}\n", x.sin() + 0.3 * ((0.37 * i as f64).fract() - 0.5) + outlier(i))
+    };
+    let outliers: String = (0..ROWS).map(noisy).collect();
+    let counts = visits(ROWS);
+    let folder =
+        Folder::with("c.csv", &counts).add("o.csv", format!("x,y\n{outliers}")).add("bad.csv", format!("{counts}9,1,1.5\n"));
+    let kinds = [
+        ("c.csv", "--target visits --likelihood poisson --exposure days", " --exposure days"),
+        ("o.csv", "--target y --likelihood student_t", ""),
+    ];
+    for (table, line, beside) in kinds {
+        for prior in ["auto", "ard"] {
+            let line = format!("{table} {line} --weight-prior {prior} --dictionary 30 --gamma 0.5");
+            folder.fit(&format!("{line} -o memory.json"));
+            folder.fit(&format!("{line} --stream -o blocks.json"));
+            let predicted = |model: &str| numbers(&folder.ok(&format!("predict {model} {table}{beside}")).csv().1, 0);
+            let (found, expected) = (predicted("blocks.json"), predicted("memory.json"));
+            let square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
+            let off: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| a - b).collect();
+            assert!(square(&off) < 1e-3 * square(&expected), "{line}: {} {}", square(&off), square(&expected));
+            let inspected = folder.ok("inspect blocks.json --json").json();
+            assert_eq!(inspected["n_rows"], json!(ROWS), "{line}");
+        }
+    }
+    for prior in ["auto", "ard"] {
+        let line = format!("fit bad.csv --target visits --likelihood poisson --weight-prior {prior} --stream -o m.json");
+        folder.fails(1, &line, &["row 22000 has the target 1.5"]);
+    }
 }

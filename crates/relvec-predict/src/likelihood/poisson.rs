@@ -17,7 +17,7 @@ pub struct Poisson {}
 pub fn check_counts(counts: ArrayView1<f64>) -> Result<()> {
     let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);
     match counts.iter().enumerate().find(|(_, t)| bad(t)) {
-        Some((row, t)) => Err(Error::Targets(format!("row {row} has the target {t}; counts are whole numbers, zero or more"))),
+        Some((row, value)) => Err(Error::Count { row, value: *value }),
         None => Ok(()),
     }
 }

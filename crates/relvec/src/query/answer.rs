@@ -8,7 +8,7 @@ use super::bytes::{Reader, Writer, checksum, damaged, unpack};
 use super::sums::PartSums;
 use super::survey::Survey;
 use crate::error::{Error, Result};
-use crate::query::sums::ClassSums;
+use crate::query::sums::LaplaceSums;
 use crate::statistics::Statistics;
 
 /// First bytes of an answer, with the version of the format.
@@ -45,7 +45,7 @@ pub(super) enum Content {
     Survey(Survey),
     Sums(PartSums),
     Statistics(Statistics),
-    Classes(Vec<ClassSums>),
+    Laplace(Vec<LaplaceSums>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,9 +69,9 @@ impl Content {
                 own.merge(&other)?;
                 Content::Statistics(own)
             }
-            (Content::Classes(mut own), Content::Classes(other)) => {
-                ClassSums::add_all(&mut own, &other)?;
-                Content::Classes(own)
+            (Content::Laplace(mut own), Content::Laplace(other)) => {
+                LaplaceSums::add_all(&mut own, &other)?;
+                Content::Laplace(own)
             }
             _ => return Err(Error::Rows("answers to different queries cannot be merged".into())),
         })
@@ -176,7 +176,7 @@ impl Answer {
                     words.count(3);
                     words.bytes(&statistics.to_bytes());
                 }
-                Content::Classes(sums) => {
+                Content::Laplace(sums) => {
                     words.counts([4, sums.len() as u64]);
                     sums.iter().for_each(|sums| sums.write(&mut words));
                 }
@@ -203,7 +203,7 @@ impl Answer {
                 1 => Content::Survey(Survey::read_whole(&mut from)?),
                 2 => Content::Sums(PartSums::read(&mut from)?),
                 3 => Content::Statistics(Statistics::from_bytes(&from.bytes()?)?),
-                4 => Content::Classes((0..from.size()?).map(|_| ClassSums::read(&mut from)).collect::<Result<_>>()?),
+                4 => Content::Laplace((0..from.size()?).map(|_| LaplaceSums::read(&mut from)).collect::<Result<_>>()?),
                 _ => return Err(damaged("answer")),
             };
             nodes.insert(position, content);

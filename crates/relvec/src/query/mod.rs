@@ -15,6 +15,7 @@ pub(crate) mod sums;
 mod survey;
 
 use ndarray::{Array2, ArrayView2, Axis};
+use relvec_predict::internal::likelihood::check_counts;
 use serde::{Deserialize, Serialize};
 
 pub use self::answer::Answer;
@@ -23,7 +24,7 @@ use self::bytes::{Writer, unpack};
 use self::gaussian_targets::GaussianTargets;
 use self::merged_rows::DistinctRows;
 pub use self::pass::RowSource;
-use self::sums::{ClassRequest, PartSums, SumsRequest};
+use self::sums::{LaplaceRequest, PartSums, SumsRequest};
 use self::survey::{Checked, Further, checksum, columns_of};
 pub use self::survey::{SampledRows, Survey};
 use crate::error::{Error, Result};
@@ -31,10 +32,10 @@ use crate::kernel::{DataScale, Kernel};
 use crate::model::{Model, Scaling};
 use crate::report::Interrupt;
 use crate::statistics::Statistics;
-use crate::targets::Targets;
+use crate::targets::{Targets, Values};
 
 /// First bytes of a query, with the version of the format.
-const MAGIC: &[u8] = b"relvec query 3\n";
+const MAGIC: &[u8] = b"relvec query 4\n";
 
 /// A request for information about the rows of a [`RowSource`].
 #[derive(Debug, Clone)]
@@ -48,6 +49,8 @@ pub struct Query {
 enum Request {
     Survey {
         classes: Option<usize>,
+        /// True if the targets must be counts.
+        counts: bool,
         most: usize,
         seed: u64,
     },
@@ -60,11 +63,11 @@ enum Request {
         centres: Array2<f64>,
         scaling: Option<Scaling>,
     },
-    /// `classes` is the number K of classes.
-    Classes {
-        at: ClassRequest,
+    /// `classes` is the number K of classes, `None` for counts.
+    Laplace {
+        at: LaplaceRequest,
         scaling: Option<Scaling>,
-        classes: usize,
+        classes: Option<usize>,
     },
 }
 
@@ -87,17 +90,19 @@ pub(crate) struct RowUnits {
 /// Header of the bytes of a query.
 #[derive(Serialize, Deserialize)]
 enum Header {
-    Survey { classes: Option<usize>, most: usize, seed: u64 },
+    Survey { classes: Option<usize>, counts: bool, most: usize, seed: u64 },
     Sums { kernel: Kernel, bias: bool, units: RowUnits },
     Statistics { kernel: Kernel, centres: (usize, usize), scaling: Option<Scaling> },
-    Classes { kernel: Kernel, bias: bool, scaling: Option<Scaling>, classes: usize },
+    Laplace { kernel: Kernel, bias: bool, scaling: Option<Scaling>, classes: Option<usize> },
 }
 
 impl Query {
     fn new(request: Request) -> Query {
         let mut words = Writer::default();
         let header = match &request {
-            Request::Survey { classes, most, seed } => Header::Survey { classes: *classes, most: *most, seed: *seed },
+            Request::Survey { classes, counts, most, seed } => {
+                Header::Survey { classes: *classes, counts: *counts, most: *most, seed: *seed }
+            }
             Request::Sums { at, units } => {
                 at.write(&mut words);
                 Header::Sums { kernel: at.kernel.clone(), bias: at.bias, units: units.clone() }
@@ -106,9 +111,9 @@ impl Query {
                 words.numbers(centres);
                 Header::Statistics { kernel: kernel.clone(), centres: centres.dim(), scaling: scaling.clone() }
             }
-            Request::Classes { at, scaling, classes } => {
+            Request::Laplace { at, scaling, classes } => {
                 at.write(&mut words);
-                Header::Classes { kernel: at.kernel.clone(), bias: at.bias, scaling: scaling.clone(), classes: *classes }
+                Header::Laplace { kernel: at.kernel.clone(), bias: at.bias, scaling: scaling.clone(), classes: *classes }
             }
         };
         let bytes = words.pack(MAGIC, &header);
@@ -127,7 +132,7 @@ impl Query {
     pub fn from_bytes(bytes: &[u8]) -> Result<Query> {
         let (header, mut from) = unpack(MAGIC, "query", bytes)?;
         let request = match header {
-            Header::Survey { classes, most, seed } => Request::Survey { classes, most, seed },
+            Header::Survey { classes, counts, most, seed } => Request::Survey { classes, counts, most, seed },
             Header::Sums { kernel, bias, units } => {
                 let at = SumsRequest::read(kernel, bias, &mut from)?;
                 let known = at.kernel.resolve(&DataScale { features: at.centres.ncols(), variance: 1.0 })?;
@@ -149,8 +154,8 @@ impl Query {
                 let centres = from.matrix(l, d)?;
                 Request::Statistics { kernel, centres, scaling }
             }
-            Header::Classes { kernel, bias, scaling, classes } => {
-                Request::Classes { at: ClassRequest::read(kernel, bias, &mut from)?, scaling, classes }
+            Header::Laplace { kernel, bias, scaling, classes } => {
+                Request::Laplace { at: LaplaceRequest::read(kernel, bias, &mut from)?, scaling, classes }
             }
         };
         from.end()?;
@@ -191,7 +196,7 @@ impl Part<'_> {
             return Ok(());
         }
         let sum = match &self.query.request {
-            Request::Survey { classes, most, seed } => {
+            Request::Survey { classes, counts, most, seed } => {
                 if interrupt.is_raised_by_hand() {
                     return Err(Error::Interrupted);
                 }
@@ -199,6 +204,9 @@ impl Part<'_> {
                     self.content = Content::Survey(Survey::of(*classes, *most, *seed));
                 }
                 let Content::Survey(survey) = &mut self.content else { unreachable!("a survey was begun") };
+                if let (true, Values::Real(t)) = (*counts, targets.values) {
+                    check_counts(t)?;
+                }
                 survey.see(self.number, self.rows, x, targets)?
             }
             Request::Sums { at, units } => {
@@ -222,12 +230,12 @@ impl Part<'_> {
                 statistics.update_with(scaled.as_ref().map_or(x, |x| x.view()), targets, interrupt)?;
                 sum
             }
-            Request::Classes { at, scaling, classes } => {
-                let own = columns_of(x, targets, Some(*classes), self.rows)?;
+            Request::Laplace { at, scaling, classes } => {
+                let own = columns_of(x, targets, *classes, self.rows)?;
                 if matches!(self.content, Content::Nothing) {
-                    self.content = Content::Classes(at.nothing());
+                    self.content = Content::Laplace(at.nothing());
                 }
-                let Content::Classes(sums) = &mut self.content else { unreachable!("sums were begun") };
+                let Content::Laplace(sums) = &mut self.content else { unreachable!("sums were begun") };
                 let scaled = scaling.as_ref().map(|scaling| scaling.apply(x));
                 at.add_rows(scaled.as_ref().map_or(x, |x| x.view()), &own, sums, interrupt)?;
                 checksum(x, &own)

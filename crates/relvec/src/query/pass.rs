@@ -11,7 +11,7 @@ use crate::kernel::{DataScale, Kernel};
 use crate::model::{Model, Scaling};
 use crate::query::answer::{Content, PartRecord};
 use crate::query::merged_rows::DistinctRows;
-use crate::query::sums::{ClassRequest, ClassSums, PartSums, SumsRequest};
+use crate::query::sums::{LaplaceRequest, LaplaceSums, PartSums, SumsRequest};
 use crate::query::survey::{SampledRows, Survey};
 use crate::query::{Answer, Part, Query, Request, RowUnits};
 use crate::report::Interrupt;
@@ -76,6 +76,7 @@ fn from_row(error: Error, before: usize) -> Error {
     match error {
         Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + before, column, value },
         Error::Weight { row, value } => Error::Weight { row: row + before, value },
+        Error::Count { row, value } => Error::Count { row: row + before, value },
         other => other,
     }
 }
@@ -92,6 +93,11 @@ impl<'a> Pass<'a> {
     /// Returns passes over the rows of `source`. `before` lists the partitions of an earlier pass.
     pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<PartRecord>>) -> Pass<'a> {
         Pass { source, units, before: Mutex::new(before) }
+    }
+
+    /// Sets the units of the rows.
+    pub fn set_units(&mut self, units: RowUnits) {
+        self.units = units;
     }
 
     /// Lets the rows have the Gaussian targets that stand for theirs under a model, divided by `scale` minus `mean`.
@@ -122,13 +128,14 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Returns the sums over all rows for each class that is separated from the other classes.
+    /// Returns the sums over all rows for each trial: classes that are separated from the others, or counts. `classes` is
+    /// the number K of classes, `None` for counts.
     ///
     /// # Errors
     /// Returns the errors of [`Pass::sums`].
-    pub fn class_sums(&self, at: ClassRequest, classes: usize) -> Result<Vec<ClassSums>> {
-        match self.ask(Request::Classes { at, scaling: self.units.scaling.clone(), classes })? {
-            Content::Classes(sums) => Ok(sums),
+    pub fn laplace_sums(&self, at: LaplaceRequest, classes: Option<usize>) -> Result<Vec<LaplaceSums>> {
+        match self.ask(Request::Laplace { at, scaling: self.units.scaling.clone(), classes })? {
+            Content::Laplace(sums) => Ok(sums),
             _ => Err(Error::TooFewRows { found: 0, least: 2 }),
         }
     }
@@ -161,13 +168,19 @@ pub(crate) struct Surveyed {
 
 impl Surveyed {
     /// Surveys the rows of `source` with a sample of up to `most` rows. `classes` is the number K of classes, `None`
-    /// for real targets.
+    /// for real targets, or for counts if `counts` is true.
     ///
     /// # Errors
     /// Returns the errors of the source, and an error if a partition is missing, if fewer than two rows have a positive
-    /// weight, or if a class has none.
-    pub fn take(source: &dyn RowSource, classes: Option<usize>, most: usize, seed: u64, standardize: bool) -> Result<Surveyed> {
-        let query = Query::new(Request::Survey { classes, most, seed });
+    /// weight, if a class has none, or if a target is no count.
+    pub fn take(
+        source: &dyn RowSource,
+        (classes, counts): (Option<usize>, bool),
+        most: usize,
+        seed: u64,
+        standardize: bool,
+    ) -> Result<Surveyed> {
+        let query = Query::new(Request::Survey { classes, counts, most, seed });
         let (content, parts) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
         let Content::Survey(survey) = content else { return Err(Error::TooFewRows { found: 0, least: 2 }) };
         if survey.n_used() < 2 {
@@ -219,9 +232,20 @@ impl Surveyed {
         self.survey.weight()
     }
 
+    /// Returns the mean target of the sample, at least that of half a count in all of its rows.
+    pub fn mean_count(&self) -> f64 {
+        let counts: f64 = self.drawn.t.iter().zip(&self.drawn.weights).map(|(t, c)| c * t).sum();
+        counts.max(0.5) / self.sample_weight()
+    }
+
+    /// Returns the sample weights of the sample, `[S]`.
+    pub fn sample_weights(&self) -> &[f64] {
+        self.drawn.weights.as_slice().expect("an array of one dimension is contiguous")
+    }
+
     /// Returns the sum of the sample weights of the sample.
     pub fn sample_weight(&self) -> f64 {
-        self.drawn.weights.iter().sum()
+        self.drawn.weights.sum()
     }
 
     /// Returns the shares of the classes by sample weight, `[K]`; empty for real targets.

@@ -1,16 +1,18 @@
 //! Sums over rows: for the weights under a process prior, (M72), for regression on labels, (M87), and of the
-//! log-likelihood of two classes at given weights, with its gradient and Hessian, (M13).
+//! log-likelihood of two classes or of counts at given weights, with its gradient and Hessian, (M13).
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
+use relvec_predict::internal::likelihood::check_counts;
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::likelihood::{Bernoulli, LikelihoodFunction};
+use crate::likelihood::{Bernoulli, LikelihoodFunction, Poisson};
 use crate::linalg;
 use crate::query::bytes::{Reader, Writer};
+use crate::query::gaussian_targets::LARGEST;
 use crate::query::merged_rows::{DistinctRows, Totals};
-use crate::query::survey::Checked;
+use crate::query::survey::{Checked, Further};
 use crate::report::Interrupt;
 
 /// Number of rows of a block of the sums.
@@ -23,8 +25,9 @@ const TILE_ROWS: usize = 64;
 pub(crate) struct SumsRequest {
     /// Kernel whose parameters are all numbers.
     pub kernel: Kernel,
-    /// Centres, [M, D], and the factor L of K = L L', [M, M].
+    /// Centres, [M, D].
     pub centres: Array2<f64>,
+    /// The factor L of K = L L', [M, M]. Without it, [0, 0], the columns of F are the values of the kernel.
     pub lower: Array2<f64>,
     /// True if the first column of F is constant.
     pub bias: bool,
@@ -71,6 +74,9 @@ impl SumsRequest {
             .into_par_iter()
             .zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter())
             .for_each(|(mut f, x)| fill(x, f.slice_mut(s![.., first..])));
+        if self.lower.is_empty() {
+            return (f, vec![0.0; x.nrows()]);
+        }
         linalg::solve_lower(self.lower.view(), f.slice_mut(s![.., first..]).reversed_axes());
         let diagonal = self.kernel.diagonal(x);
         let left = |(f, diagonal): (ArrayView1<f64>, &f64)| {
@@ -206,7 +212,7 @@ impl SumsRequest {
     pub(super) fn write(&self, out: &mut Writer) {
         let (m, d) = self.centres.dim();
         let outputs = self.mean.as_ref().map_or(0, Array2::ncols);
-        out.counts([m, d, outputs, self.ratios.len()].map(|count| count as u64));
+        out.counts([m, d, outputs, self.ratios.len(), self.lower.nrows()].map(|count| count as u64));
         out.numbers(&self.ratios);
         out.numbers(&self.centres);
         out.triangle(self.lower.view());
@@ -214,37 +220,43 @@ impl SumsRequest {
     }
 
     pub(super) fn read(kernel: Kernel, bias: bool, from: &mut Reader) -> Result<SumsRequest> {
-        let (m, d, outputs, ratios) = (from.size()?, from.size()?, from.size()?, from.size()?);
+        let (m, d, outputs, ratios, factored) = (from.size()?, from.size()?, from.size()?, from.size()?, from.size()?);
+        if factored != m && factored != 0 {
+            return Err(Error::Rows(format!("damaged relvec query: a factor of {factored} rows for {m} centres")));
+        }
         let ratios = from.finite(ratios)?;
         let centres = from.matrix(m, d)?;
-        let lower = from.triangle(m)?;
+        let lower = from.triangle(factored)?;
         let mean = if outputs > 0 { Some(from.matrix(m + usize::from(bias), outputs)?) } else { None };
         Ok(SumsRequest { kernel, centres, lower, bias, ratios, mean })
     }
 }
 /// Kernel, centres and weights at which the log-likelihood is summed.
 #[derive(Debug, Clone)]
-pub(crate) struct ClassRequest {
+pub(crate) struct LaplaceRequest {
     /// Kernel whose parameters are all numbers.
     pub kernel: Kernel,
     /// Centres, [M, D].
     pub centres: Array2<f64>,
     /// True if the first column of Phi, [N, P], is constant.
     pub bias: bool,
-    /// Each separates one class from the others.
+    /// Number that is added to the functions of counts: the log rate of one count per mean exposure.
+    pub log_rate: f64,
+    /// Each has a function of its own.
     pub trials: Vec<Trial>,
 }
 
-/// A class that is separated from the others, and weights to try, [S, P], S >= 1.
+/// Targets of one function, and weights to try, [S, P], S >= 1.
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
-    pub class: usize,
+    /// The class that is separated from the others; `None` for counts.
+    pub class: Option<usize>,
     pub weights: Array2<f64>,
 }
 
-/// Sums over rows for one class against the others, which can be added.
+/// Sums over rows for the function of one trial, which can be added.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ClassSums {
+pub(crate) struct LaplaceSums {
     /// Log-likelihood at each of the weights, sum c log p, `[S]`.
     pub log_likelihood: Array1<f64>,
     /// Gradient of the log-likelihood at the first weights, Phi'c r, `[P]`.
@@ -253,12 +265,12 @@ pub(crate) struct ClassSums {
     pub hessian: Array2<f64>,
 }
 
-impl ClassRequest {
+impl LaplaceRequest {
     /// Returns sums over no rows, one for each trial.
-    pub fn nothing(&self) -> Vec<ClassSums> {
+    pub fn nothing(&self) -> Vec<LaplaceSums> {
         let nothing = |trial: &Trial| {
             let (s, p) = trial.weights.dim();
-            ClassSums { log_likelihood: Array1::zeros(s), gradient: Array1::zeros(p), hessian: Array2::zeros((p, p)) }
+            LaplaceSums { log_likelihood: Array1::zeros(s), gradient: Array1::zeros(p), hessian: Array2::zeros((p, p)) }
         };
         self.trials.iter().map(nothing).collect()
     }
@@ -266,14 +278,19 @@ impl ClassRequest {
     /// Adds rows `x`, [N, D], to the sums. The work runs on the current thread pool.
     ///
     /// # Errors
-    /// Returns an error for another number of features, [`Error::Interrupted`] if the fit must stop or its deadline has
+    /// Returns an error for targets that are no counts, for another number of features, [`Error::Interrupted`] if the fit must stop or its deadline has
     /// passed, and [`Error::Overflow`] if a sum is not finite.
-    pub fn add_rows(&self, x: ArrayView2<f64>, rows: &Checked, sums: &mut [ClassSums], interrupt: &Interrupt) -> Result<()> {
-        let (classes, weights, _) = rows;
+    pub fn add_rows(&self, x: ArrayView2<f64>, rows: &Checked, sums: &mut [LaplaceSums], interrupt: &Interrupt) -> Result<()> {
+        let (targets, weights, further) = rows;
         if x.ncols() != self.centres.ncols() {
             let expected = format!("{} columns", self.centres.ncols());
             return Err(Error::Shape { what: "rows to train on", expected, found: x.ncols().to_string() });
         }
+        if self.trials.iter().any(|trial| trial.class.is_none()) {
+            check_counts(targets.column(0))?;
+        }
+        let exposure = further.as_ref().filter(|(kind, _)| *kind == Further::Exposure).map(|(_, exposure)| exposure);
+        let log_exposure = |n: usize| exposure.map_or(0.0, |exposure| exposure[n].ln());
         let used: Vec<usize> = (0..x.nrows()).filter(|n| weights[*n] > 0.0).collect();
         for rows in used.chunks(BLOCK_ROWS) {
             if interrupt.is_raised_by_hand() || interrupt.is_late() {
@@ -282,11 +299,27 @@ impl ClassRequest {
             let phi = self.phi(x.select(Axis(0), rows).view());
             let c: Array1<f64> = rows.iter().map(|n| weights[*n]).collect();
             for (trial, sums) in self.trials.iter().zip(sums.iter_mut()) {
-                let is_own = |n: &usize| f64::from(u8::from(classes[[*n, 0]] == trial.class as f64));
-                sums.add(phi.view(), &rows.iter().map(is_own).collect::<Vec<_>>(), c.view(), trial.weights.view());
+                let target = |n: &usize| match trial.class {
+                    Some(class) => f64::from(u8::from(targets[[*n, 0]] == class as f64)),
+                    None => targets[[*n, 0]],
+                };
+                let offset = |n: &usize| if trial.class.is_some() { 0.0 } else { self.log_rate + log_exposure(*n) };
+                // The sums of rates that are far too large are finite.
+                let (likelihood, largest): (&dyn LikelihoodFunction, f64) = match trial.class {
+                    Some(_) => (&Bernoulli {}, f64::INFINITY),
+                    None => (&Poisson {}, LARGEST),
+                };
+                let own = FunctionRows {
+                    likelihood,
+                    largest,
+                    t: rows.iter().map(target).collect(),
+                    offset: rows.iter().map(offset).collect(),
+                    c: c.view(),
+                };
+                sums.add(phi.view(), &own, trial.weights.view());
             }
         }
-        let finite = |sums: &ClassSums| sums.log_likelihood[0].is_finite() && sums.hessian.diag().iter().all(|v| v.is_finite());
+        let finite = |sums: &LaplaceSums| sums.log_likelihood[0].is_finite() && sums.hessian.diag().iter().all(|v| v.is_finite());
         if !sums.iter().all(finite) {
             let what = format!("a sum over the values of the kernel {} for rows and centres", self.kernel.name());
             return Err(Error::Overflow { what });
@@ -308,35 +341,50 @@ impl ClassRequest {
     pub(super) fn write(&self, out: &mut Writer) {
         let (m, d) = self.centres.dim();
         out.counts([m, d, self.trials.len()].map(|count| count as u64));
+        out.number(self.log_rate);
         out.numbers(&self.centres);
         for trial in &self.trials {
-            out.counts([trial.class, trial.weights.nrows()].map(|count| count as u64));
+            // 0 stands for counts.
+            out.counts([trial.class.map_or(0, |class| class + 1), trial.weights.nrows()].map(|count| count as u64));
             out.numbers(&trial.weights);
         }
     }
 
-    pub(super) fn read(kernel: Kernel, bias: bool, from: &mut Reader) -> Result<ClassRequest> {
+    pub(super) fn read(kernel: Kernel, bias: bool, from: &mut Reader) -> Result<LaplaceRequest> {
         let (m, d, count) = (from.size()?, from.size()?, from.size()?);
+        let log_rate = from.finite(1)?[0];
         let centres = from.matrix(m, d)?;
         let mut trials = vec![];
         for _ in 0..count {
-            let (class, tried) = (from.count()? as usize, from.size()?);
+            let (class, tried) = ((from.count()? as usize).checked_sub(1), from.size()?);
             trials.push(Trial { class, weights: from.matrix(tried, m + usize::from(bias))? });
         }
-        Ok(ClassRequest { kernel, centres, bias, trials })
+        Ok(LaplaceRequest { kernel, centres, bias, log_rate, trials })
     }
 }
 
-impl ClassSums {
-    /// Adds rows: `phi`, [n, P], targets 0 or 1, `[n]`, and sample weights `c`, `[n]`, at weights `w`, [S, P].
-    fn add(&mut self, phi: ArrayView2<f64>, t: &[f64], c: ArrayView1<f64>, w: ArrayView2<f64>) {
-        let f = linalg::times(w, phi.t());
-        for (tried, f) in f.outer_iter().enumerate() {
-            let working = Bernoulli::default().working(t, f.as_slice().expect("rows of a fresh array are contiguous"));
-            self.log_likelihood[tried] += c.dot(&Array1::from_vec(working.log_likelihood));
+/// Targets of rows for one function.
+struct FunctionRows<'a> {
+    likelihood: &'a dyn LikelihoodFunction,
+    /// Targets 0 or 1, or counts, `[n]`.
+    t: Vec<f64>,
+    /// Numbers that are added to the function, `[n]`, and the largest sum of both.
+    offset: Vec<f64>,
+    largest: f64,
+    /// Sample weights, `[n]`.
+    c: ArrayView1<'a, f64>,
+}
+
+impl LaplaceSums {
+    /// Adds rows with the columns `phi`, [n, P], at weights `w`, [S, P].
+    fn add(&mut self, phi: ArrayView2<f64>, rows: &FunctionRows, w: ArrayView2<f64>) {
+        for (tried, f) in linalg::times(w, phi.t()).outer_iter().enumerate() {
+            let f: Vec<f64> = f.iter().zip(&rows.offset).map(|(f, offset)| (f + offset).min(rows.largest)).collect();
+            let working = rows.likelihood.working(&rows.t, &f);
+            self.log_likelihood[tried] += rows.c.dot(&Array1::from_vec(working.log_likelihood));
             if tried == 0 {
-                self.gradient += &phi.t().dot(&(&c * &Array1::from_vec(working.residual)));
-                let root = (&c * &Array1::from_vec(working.curvature)).mapv(f64::sqrt).insert_axis(Axis(1));
+                self.gradient += &phi.t().dot(&(&rows.c * &Array1::from_vec(working.residual)));
+                let root = (&rows.c * &Array1::from_vec(working.curvature)).mapv(f64::sqrt).insert_axis(Axis(1));
                 linalg::add_gram((&phi * &root).view(), self.hessian.view_mut());
             }
         }
@@ -346,8 +394,8 @@ impl ClassSums {
     ///
     /// # Errors
     /// Returns [`Error::Rows`] if the shapes differ.
-    pub fn add_all(own: &mut [ClassSums], other: &[ClassSums]) -> Result<()> {
-        let shapes = |sums: &[ClassSums]| sums.iter().map(|s| (s.log_likelihood.len(), s.gradient.len())).collect::<Vec<_>>();
+    pub fn add_all(own: &mut [LaplaceSums], other: &[LaplaceSums]) -> Result<()> {
+        let shapes = |sums: &[LaplaceSums]| sums.iter().map(|s| (s.log_likelihood.len(), s.gradient.len())).collect::<Vec<_>>();
         let (a, b) = (shapes(own), shapes(other));
         if a != b {
             return Err(Error::Rows(format!("sums of shapes {b:?} cannot be added to sums of shapes {a:?}")));
@@ -367,11 +415,11 @@ impl ClassSums {
         out.triangle(self.hessian.view());
     }
 
-    pub(super) fn read(from: &mut Reader) -> Result<ClassSums> {
+    pub(super) fn read(from: &mut Reader) -> Result<LaplaceSums> {
         let (tried, p) = (from.size()?, from.size()?);
         // The log-likelihood of weights that are far too large may be infinite.
         let log_likelihood = Array1::from_vec(from.numbers(tried)?);
         let gradient = Array1::from_vec(from.finite(p)?);
-        Ok(ClassSums { log_likelihood, gradient, hessian: from.triangle(p)? })
+        Ok(LaplaceSums { log_likelihood, gradient, hessian: from.triangle(p)? })
     }
 }

@@ -7,11 +7,10 @@ use ndarray::{Array2, ArrayView2, Axis};
 use crate::blocks::Blocks;
 use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
-use crate::likelihood::Likelihood;
-use crate::model::{Model, PosteriorRule};
+use crate::model::{Model, PosteriorRule, Variance};
 use crate::query::pass::{AllRows, InPasses, Pass, Surveyed};
 use crate::query::{RowSource, RowUnits};
-use crate::report::{Interrupt, Observer, Report, silent};
+use crate::report::{Adjustments, Certificate, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::single_fit::{self, judged};
 use crate::rvm::compose::student_t;
 use crate::rvm::data::noise::NoisePrecision;
@@ -19,6 +18,7 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::fit::{choose_kernel, for_learning};
 use crate::rvm::learn::kernel_choice::Choice;
 use crate::rvm::search::driver::FitDriver;
+use crate::rvm::search::outer_loop;
 use crate::rvm::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
 use crate::targets::{MultiClass, Targets, Values};
@@ -55,11 +55,12 @@ impl Rvm {
     /// about 4 and 9 passes. With the same parts the result has the same bits.
     ///
     /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search), kernel and landmarks are
-    /// learned from the sample. Regression takes two passes: precisions are learned from the
-    /// [`Statistics`](crate::Statistics) of all rows. Classes take 7 to 30 passes, most of them for few rows or classes
-    /// that are well separated. A pass gives the second-order expansion of the log-likelihood at given weights, in which
-    /// precisions are searched, or a step of Newton's method. The searches end when Laplace's evidence, (M14), no longer
-    /// rises. More than two classes have a model each against the others, in the same passes.
+    /// learned from the sample. Regression takes two passes: precisions are learned from sums over all rows, which are the
+    /// [`Statistics`](crate::Statistics) for one output. Student-t noise takes such a pass for each step of EM. Classes and
+    /// counts take 7 to 30 passes, most of them for few rows or classes that are well separated. A pass gives the
+    /// second-order expansion of the log-likelihood at given weights, in which precisions are searched, or a step of
+    /// Newton's method. The searches end when Laplace's evidence, (M14), no longer rises. More than two classes have a model
+    /// each against the others, in the same passes.
     ///
     /// If the sample contains all rows, the fit is [`Rvm::fit`]. The relevance vectors of the model are indices of rows,
     /// counted part after part, or of given landmarks. Equal rows are not merged.
@@ -95,7 +96,8 @@ impl Rvm {
             return Err(Error::Parameter { name: "classes".into(), found, expected: expected.into() });
         }
         let start = Instant::now();
-        let surveyed = self.pool()?.install(|| Surveyed::take(rows, plan.classes, plan.sample, self.seed, plan.standardize))?;
+        let kind = (plan.classes, self.likelihood.as_dyn().counts());
+        let surveyed = self.pool()?.install(|| Surveyed::take(rows, kind, plan.sample, self.seed, plan.standardize))?;
         interrupt.check()?;
         let (n_rows, unused) = surveyed.rows();
         let numbers = surveyed.numbers();
@@ -107,15 +109,18 @@ impl Rvm {
             _ => self,
         };
         let has_precisions = !surveyed.is_whole() && own.has_precisions_in_parts();
-        let by_classes = has_precisions && classifies;
+        let own_likelihood = own.likelihood.as_dyn();
+        let by_laplace = has_precisions && (classifies || own_likelihood.counts());
         let (mut model, mut report) = if surveyed.is_whole() {
             own.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
         } else if has_precisions {
             let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::default() };
             let pass = Pass::new(rows, units, Some(surveyed.parts.clone()));
-            match by_classes {
-                true => own.fit_classes_of(&surveyed, &pass, observer, interrupt, start)?,
-                false => own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?,
+            let several = matches!(surveyed.targets().values, Values::Outputs(_));
+            match own_likelihood.scale_mixture() {
+                _ if by_laplace => own.fit_by_laplace(&surveyed, &pass, observer, interrupt, start)?,
+                None if !several => own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?,
+                _ => own.fit_weighted_sums(&surveyed, pass, observer, interrupt, start)?,
             }
         } else {
             let ask = |training: &TrainingSet| {
@@ -124,11 +129,14 @@ impl Rvm {
             };
             own.fit_sampled((surveyed.x.view(), &surveyed.targets()), ask, observer, interrupt, start)?
         };
+        if has_precisions {
+            model.feature_relevance = single_fit::feature_relevance(surveyed.x.view(), surveyed.sample_weights(), &model);
+        }
         if self.picks_rows() {
             renumber(&mut model, &numbers);
         }
         // A fit to the sample counts rows of the sample.
-        if report.adjustments.left_out_rows > 0 && !by_classes {
+        if report.adjustments.left_out_rows > 0 && !has_precisions {
             report.adjustments.left_out_rows = n_rows - unused - (numbers.len() - report.adjustments.left_out_rows);
         }
         report.adjustments.constant_features = surveyed.constant();
@@ -139,10 +147,9 @@ impl Rvm {
         Ok((model, report))
     }
 
-    /// Returns true if rows in parts are fitted with a precision for each weight, from their sufficient statistics.
+    /// Returns true if rows in parts are fitted with a precision for each weight, from sums over them.
     fn has_precisions_in_parts(&self) -> bool {
-        let asked = self.weight_prior != WeightPrior::Process && !self.has_process_in_blocks();
-        asked && (matches!(self.likelihood, Likelihood::Gaussian(_)) || self.likelihood.is_for_classes())
+        self.weight_prior != WeightPrior::Process && !self.has_process_in_blocks()
     }
 
     /// Fits a model to rows that are read in blocks, as [`Rvm::fit_rows`] does with all blocks as one part. Memory grows
@@ -253,12 +260,13 @@ impl Rvm {
             let training = training.with(&own, &kernel, None).with_learned(&own, &kernel, learned.as_ref());
             let (mut pass, driver) = (ask(&training), &mut FitDriver::of(&own, observer, &interrupt, start));
             let (model, report) = match own.likelihood.as_dyn().scale_mixture() {
-                Some(mixture) => student_t::fit_rows(&own, &training, mixture, &mut pass, driver)?,
+                Some(mixture) => student_t::fit_rows(&own, &training, mixture, &mut pass, driver)?
+                    .expect("a fit with the process prior returns a model"),
                 None if own.likelihood.as_dyn().counts() => own.fit_counts_of(&training, Some(&mut pass), driver)?,
                 None if own.likelihood.is_for_classes() => own.fit_labels_of(&training, Some(&AllRows::Asked(&pass)), driver)?,
                 None => own.fit_by_sums(&training, &AllRows::Asked(&pass), driver)?,
             };
-            let feature_relevance = single_fit::feature_relevance(&training, &model);
+            let feature_relevance = single_fit::feature_relevance(training.rows.view(), &training.sample_weights(), &model);
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
             Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
         })
@@ -281,6 +289,64 @@ impl Rvm {
         Ok((model, report))
     }
 
+    /// Fits Student-t noise or several outputs with a precision for each weight, or one for all outputs, to sums over all
+    /// rows. The relevance vectors of the model are indices of the sample or of the given landmarks.
+    fn fit_weighted_sums(
+        &self,
+        surveyed: &Surveyed,
+        mut pass: Pass,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, Report)> {
+        let (kernel, centres, candidates) = self.centres_of(surveyed, interrupt)?;
+        let expected = "false: statistics are sums of one output with Gaussian noise";
+        require(!self.keep_statistics, || "keep_statistics".into(), "true", expected)?;
+        let own = self.with_precisions(kernel, centres);
+        let in_time = interrupt.for_one_fit(self.deadline(start));
+        let fitted = self.pool()?.install(|| {
+            let sample = TrainingSet::new(&own, surveyed.x.view(), &surveyed.targets(), &in_time)?;
+            pass.set_units(RowUnits { scaling: surveyed.scaling.clone(), ..row_units(&sample, None) });
+            let driver = &mut FitDriver::of(&own, observer, &in_time, start);
+            if let Some(mixture) = own.likelihood.as_dyn().scale_mixture() {
+                return student_t::fit_rows(&own, &sample, mixture, &mut pass, driver);
+            }
+            let Some((training, sums)) = sample.with_sums(&own, &pass)? else { return Ok(None) };
+            outer_loop::search(&own, &training, Some(sums), None, driver).map(Some)
+        })?;
+        let Some((mut model, report)) = fitted else {
+            return self.fit_sample(surveyed, observer, interrupt, start);
+        };
+        model.relevance.iter_mut().for_each(|k| *k = candidates[*k]);
+        Ok(judged((model, report), surveyed.rows().1))
+    }
+
+    /// Returns the settings of a fit to sums over all rows, at candidates with `centres`, [L, D].
+    pub(super) fn with_precisions(&self, kernel: Kernel, centres: Array2<f64>) -> Rvm {
+        let landmarks = Landmarks::Given(Centres(centres));
+        Rvm { kernel, landmarks, weight_prior: WeightPrior::Ard, ..self.without_dictionary() }
+    }
+
+    /// Fits the sample alone, since the time limit passed before there was a model of all rows.
+    pub(super) fn fit_sample(
+        &self,
+        surveyed: &Surveyed,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, Report)> {
+        let left = self.time_limit.map(|limit| (limit - start.elapsed().as_secs_f64()).max(1e-3));
+        let rest = Rvm { time_limit: left, ..self.clone() };
+        let (model, report) = rest.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?;
+        let reason = "time_limit ended the fit before there was a model of all rows, and the model is that of a sample";
+        let certificate = Certificate { reason: reason.into(), ..report.certificate };
+        let (rows, unused) = surveyed.rows();
+        let left_out = rows - unused - (surveyed.x.nrows() - report.adjustments.left_out_rows);
+        let adjustments = Adjustments { left_out_rows: left_out, ..report.adjustments };
+        let status = Status::TimeLimit;
+        Ok((Model { status, ..model }, Report { status, certificate, adjustments, ..report }))
+    }
+
     /// Returns the kernel, the candidates' centres, [L, D], and the number of each in the sample or among the given
     /// landmarks. Kernel and landmarks are those of the sample, or the landmarks are given.
     ///
@@ -294,6 +360,8 @@ impl Rvm {
         let all = self.dictionary == Dictionary::Rule(DictionaryRule::All) && self.picks_rows();
         let expected = "auto or a number of landmarks: rows that are not held are not all candidates";
         require(!all, || "dictionary".into(), "all", expected)?;
+        let expected = "posterior, and no rows to keep: all rows are not held";
+        require(!self.keeps_rows(), || "variance".into(), Variance::Healed.name(), expected)?;
         let fixed = self.centres == CentreRule::Fixed;
         require(fixed, || "centres".into(), "learned", "fixed: rows that are not held have no gradient by centres")?;
         let kernel = match self.learns_kernel() {

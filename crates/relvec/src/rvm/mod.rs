@@ -2,8 +2,8 @@
 
 mod evaluate;
 mod fit;
-mod fit_row_classes;
 mod fit_rows;
+mod fit_rows_laplace;
 
 /// Settings of a fit: parameters, their defaults and checks.
 mod settings {
@@ -52,10 +52,10 @@ mod search {
 
 /// Learning of kernels, centres, and the prior of a Gaussian process.
 mod learn {
-    pub(crate) mod class_ascent;
     pub(crate) mod count_fit;
     pub(crate) mod kernel_choice;
     pub(crate) mod label_fit;
+    pub(crate) mod laplace_ascent;
     pub(crate) mod learned_centres;
     pub(crate) mod process_prior;
 }

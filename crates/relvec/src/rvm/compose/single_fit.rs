@@ -88,19 +88,19 @@ pub(crate) fn complete(
     (model, report): (Model, Report),
 ) -> Result<(Model, Report)> {
     let report = with_row_weights(rvm, x, targets, &model, report)?;
-    let feature_relevance = feature_relevance(training, &model);
+    let feature_relevance = feature_relevance(training.rows.view(), &training.sample_weights(), &model);
     let model = rvm.with_kept_rows(training, Model { feature_relevance, ..model }, None)?;
     Ok((with_kept_statistics(rvm, training, x, targets, model)?, report))
 }
 
-/// Returns the share of each feature in the variation of the kernel of `model`, `[D]`, (M37). Shares sum to 1. The
-/// result is empty unless each feature has its own gamma.
-pub(crate) fn feature_relevance(training: &TrainingSet, model: &Model) -> Vec<f64> {
+/// Returns the share of each feature in the variation of the kernel of `model` over rows `x`, [N, D], with sample weights
+/// `[N]`, (M37). The result, `[D]`, sums to 1. It is empty unless each feature has its own gamma.
+pub(crate) fn feature_relevance(x: ArrayView2<f64>, weights: &[f64], model: &Model) -> Vec<f64> {
     let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.form().gamma()?)))
     else {
         return vec![];
     };
-    let moments = Moments::new(training.rows.view(), &training.sample_weights());
+    let moments = Moments::new(x, weights);
     let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
     let moved: Vec<f64> = gammas.iter().zip(&moments.deviation).map(|(gamma, s)| (gamma * s.powi(power)).min(f64::MAX)).collect();
     let largest = moved.iter().copied().fold(0.0, f64::max);

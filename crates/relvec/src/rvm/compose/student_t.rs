@@ -4,12 +4,14 @@
 //! (M54). Both steps raise the same lower bound of the evidence. Under the process prior a fit is the maximum of amplitude
 //! and noise, and one search chooses the relevance vectors at the end. Otherwise each fit is a search.
 
+use std::time::Instant;
+
 use crate::canonical::random_subset;
 use crate::error::{Error, Result};
 use crate::likelihood::{ScaleMixture, student_t};
 use crate::model::{Model, squared_distances};
 use crate::query::pass::{AllRows, Pass};
-use crate::report::{Report, Status};
+use crate::report::{Report, Status, silent};
 use crate::rvm::data::noise::{DEVIATION, NoisePrecision, RowFactors};
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::{NoiseChoice, fitted};
@@ -94,34 +96,65 @@ pub(crate) fn fit(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driv
     Ok((scales.with_degrees(&fixed, model), report))
 }
 
-/// Fits a model with the process prior to rows that are not held, of which `training` is a sample. Each EM iteration is a
-/// fit by sums over all rows, whose latent factors are those of the model before.
+/// Fits a model to rows that are not held, of which `training` is a sample. Each EM iteration is a fit by sums over all rows,
+/// whose latent factors are those of the model before. Returns `None` if the time limit passes before there is a model; with
+/// the process prior there is one.
 pub(crate) fn fit_rows(
     rvm: &Rvm,
     training: &TrainingSet,
     mixture: ScaleMixture,
     pass: &mut Pass,
     driver: &mut FitDriver,
-) -> Result<(Model, Report)> {
+) -> Result<Option<(Model, Report)>> {
+    let by_process = rvm.weight_prior == WeightPrior::Process;
+    let at_once = |driver: &mut FitDriver| match by_process {
+        true => rvm.fit_by_sums(training, &AllRows::Asked(pass), driver),
+        false => outer_loop::search(rvm, training, None, None, driver),
+    };
     if training.adjustments.constant_target {
-        return rvm.fit_by_sums(training, &AllRows::Asked(pass), driver);
+        return at_once(driver).map(Some);
     }
-    let mut model = model_of_sample(rvm, training, mixture)?;
-    let mut before = f64::NEG_INFINITY;
+    let mut model = match by_process {
+        true => model_of_sample(rvm, training, mixture)?,
+        false => {
+            let some = random_subset(training.rows.nrows(), ROWS, rvm.seed);
+            let mut quiet = silent;
+            let own = &mut FitDriver::of(rvm, &mut quiet, &training.interrupt, Instant::now());
+            search(rvm, &training.with(rvm, &training.kernel(), Some(&some)), mixture, own)?.0
+        }
+    };
+    let (mut before, mut found) = (f64::NEG_INFINITY, None);
     loop {
         let scales = LatentFactors::of_model(training, mixture, &model)?;
         set_degrees(&mut model, scales.degrees);
+        let from = Hyperparameters::of(&model);
         pass.set_model(model, training.units[0].scale, if rvm.bias { training.units[0].mean } else { 0.0 });
         let fixed = training.with_factors(rvm, scales.factors(&training.sample_weights()));
-        let (next, report) = rvm.fit_by_sums(&fixed, &AllRows::Asked(pass), driver)?;
+        let (next, report) = match by_process {
+            true => rvm.fit_by_sums(&fixed, &AllRows::Asked(pass), driver)?,
+            false => {
+                let Some((all, sums)) = fixed.with_sums(rvm, pass)? else {
+                    return Ok(found.map(|(model, report)| ended_late(model, report)));
+                };
+                let (model, report) = outer_loop::search(rvm, &all, Some(sums), Some(&from), driver)?;
+                driver.trace.clone_from(&report.trace);
+                (model, report)
+            }
+        };
         model = next;
         set_degrees(&mut model, scales.degrees);
         let bound = model.log_evidence.unwrap_or(f64::NAN);
         if !(bound - before > GAIN * pass.rows() as f64) || report.status != Status::Converged {
-            return Ok((model, report));
+            return Ok(Some((model, report)));
         }
-        before = bound;
+        (before, found) = (bound, Some((model.clone(), report)));
     }
+}
+
+/// Returns a model and its report with the status of the time limit.
+fn ended_late(model: Model, report: Report) -> (Model, Report) {
+    let status = Status::TimeLimit;
+    (Model { status, ..model }, Report { status, ..report })
 }
 
 fn set_degrees(model: &mut Model, degrees: f64) {

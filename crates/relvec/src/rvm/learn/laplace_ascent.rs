@@ -1,4 +1,4 @@
-//! The search for basis functions and precisions of two classes by sums over the rows, one pass at a time.
+//! The search for basis functions and precisions of two classes or of counts by sums over the rows, one pass at a time.
 //!
 //! Laplace's approximation (Tipping 2001, section 3) replaces the log-likelihood by its expansion to second order at
 //! weights w. One pass over the rows gives the expansion for all candidates:
@@ -22,7 +22,7 @@ use crate::linalg::Cholesky;
 use crate::model::Model;
 use crate::newton::{DECREMENT, ROUNDING};
 use crate::quadratic::Quadratic;
-use crate::query::sums::{ClassSums, Trial};
+use crate::query::sums::{LaplaceSums, Trial};
 use crate::report::{Actions, Certificate, Report, Status, silent};
 use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision};
 use crate::rvm::data::training_set::TrainingSet;
@@ -54,7 +54,7 @@ struct Expansion {
 }
 
 impl Expansion {
-    fn new(problem: &ScaledProblem, w: Array1<f64>, of_rows: &ClassSums) -> Result<Expansion> {
+    fn new(problem: &ScaledProblem, w: Array1<f64>, of_rows: &LaplaceSums) -> Result<Expansion> {
         let norms = problem.design.norms();
         let mut gram = of_rows.hessian.clone();
         linalg::mirror(&mut gram);
@@ -130,14 +130,15 @@ impl Step {
     }
 }
 
-/// The search for the model of one class against the others. It says at which weights it needs sums over the rows, and
+/// The search for the model of one class against the others, or of counts. It says at which weights it needs sums over the rows, and
 /// continues with these sums.
-pub(in crate::rvm) struct ClassAscent<'a> {
+pub(in crate::rvm) struct LaplaceAscent<'a> {
     /// Columns of unit norm, without rows.
     problem: &'a ScaledProblem<'a>,
     /// Settings of the search in an expansion: those of the fit, for Gaussian noise of variance 1.
     search: &'a Rvm,
-    class: usize,
+    /// `None` for counts.
+    class: Option<usize>,
     /// Weights of columns of unit norm that the next pass tries, [S, P].
     tried: Array2<f64>,
     /// Precisions whose mode is looked for. `None` before the first search.
@@ -156,23 +157,23 @@ pub(in crate::rvm) struct ClassAscent<'a> {
     actions: Actions,
 }
 
-impl<'a> ClassAscent<'a> {
-    /// Returns the search for the model of `class`. It starts at the constant weight `bias`, of a column without scaling,
+impl<'a> LaplaceAscent<'a> {
+    /// Returns the search for the model of `class`, or of counts if it is `None`. It starts at the constant weight `bias`, of a column without scaling,
     /// or between that and the model `start`.
     pub fn new(
         problem: &'a ScaledProblem<'a>,
         search: &'a Rvm,
-        class: usize,
+        class: Option<usize>,
         bias: f64,
         start: Option<&AscentStart>,
-    ) -> ClassAscent<'a> {
+    ) -> LaplaceAscent<'a> {
         let (norms, first) = (ArrayView1::from(problem.design.norms()), usize::from(problem.has_bias));
         let mut constant = Array1::zeros(norms.len());
         if problem.has_bias {
             constant[0] = bias * norms[0];
         }
         let certificate = Certificate { largest_gain: None, largest_gradient: 0.0, reason: String::new() };
-        let mut ascent = ClassAscent {
+        let mut ascent = LaplaceAscent {
             problem,
             search,
             class,
@@ -209,12 +210,12 @@ impl<'a> ClassAscent<'a> {
         self.best.as_ref().map(|best| (best.log_evidence, best.posterior.active.len()))
     }
 
-    /// Continues with the sums at the weights of [`ClassAscent::trial`]. A search takes at most the time `left`.
+    /// Continues with the sums at the weights of [`LaplaceAscent::trial`]. A search takes at most the time `left`.
     ///
     /// # Errors
     /// Returns [`Error::Interrupted`](crate::Error::Interrupted) if the fit must stop, and errors of memory and of
     /// matrices that cannot be factorised.
-    pub fn advance(&mut self, sums: &ClassSums, left: Option<Duration>) -> Result<()> {
+    pub fn advance(&mut self, sums: &LaplaceSums, left: Option<Duration>) -> Result<()> {
         let tried = std::mem::take(&mut self.tried);
         let Some(at) = self.sought.clone() else {
             let expansion = Expansion::new(self.problem, tried.row(0).to_owned(), sums)?;

@@ -1,5 +1,6 @@
-//! Classes with a precision for each weight on rows that are not in memory: Laplace's approximation at landmarks of a
-//! sample, by sums over all rows. More than two classes have a model each against the others, and share the passes.
+//! Classes and counts with a precision for each weight on rows that are not in memory: Laplace's approximation at
+//! landmarks of a sample, by sums over all rows. More than two classes have a model each against the others, and share the
+//! passes.
 
 use std::time::Instant;
 
@@ -9,26 +10,23 @@ use crate::design::Columns;
 use crate::error::{Error, Result, require};
 use crate::likelihood::{Gaussian, Likelihood};
 use crate::linalg;
-use crate::memory::afford;
 use crate::model::{Model, PosteriorRule};
 use crate::query::RowUnits;
 use crate::query::pass::{Pass, Surveyed};
-use crate::query::sums::{ClassRequest, ClassSums, Trial};
-use crate::report::{Adjustments, Certificate, Interrupt, Observer, Report, Status, silent};
+use crate::query::sums::{LaplaceRequest, LaplaceSums, Trial};
+use crate::report::{Adjustments, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::binary_models;
 use crate::rvm::compose::single_fit::judged;
-use crate::rvm::data::build::DENSE;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::rvm::learn::class_ascent::{AscentStart, ClassAscent};
+use crate::rvm::learn::laplace_ascent::{AscentStart, LaplaceAscent};
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::dictionary::{Centres, Landmarks};
-use crate::rvm::settings::rvm::{Rvm, WeightPrior};
+use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::Inference;
 use crate::sums::Sums;
 use crate::targets::{MultiClass, Targets, Values};
 
-/// The models of the classes, with the precisions and weights at which the searches ended.
+/// The models of the functions, one for counts or two classes, with the precisions and weights at which the searches ended.
 struct Ascended {
     ends: Vec<AscentStart>,
     model: Model,
@@ -36,9 +34,9 @@ struct Ascended {
 }
 
 impl Rvm {
-    /// Fits the classes of all rows. Kernel and landmarks are those of the sample, or the landmarks are given. The
+    /// Fits the classes or counts of all rows. Kernel and landmarks are those of the sample, or the landmarks are given. The
     /// relevance vectors of the model are indices of the sample or of the given landmarks.
-    pub(super) fn fit_classes_of(
+    pub(super) fn fit_by_laplace(
         &self,
         surveyed: &Surveyed,
         pass: &Pass,
@@ -47,15 +45,10 @@ impl Rvm {
         start: Instant,
     ) -> Result<(Model, Report)> {
         let several = surveyed.class_frequencies().len() > 2;
-        self.check_classes_of(several)?;
+        self.check_for_laplace(several)?;
         let (kernel, centres, candidates) = self.centres_of(surveyed, interrupt)?;
-        let own = Rvm {
-            kernel,
-            landmarks: Landmarks::Given(Centres(centres)),
-            weight_prior: WeightPrior::Ard,
-            multi_class: if several { MultiClass::OneVsRest } else { MultiClass::Auto },
-            ..self.without_dictionary()
-        };
+        let multi_class = if several { MultiClass::OneVsRest } else { MultiClass::Auto };
+        let own = Rvm { multi_class, ..self.with_precisions(kernel, centres) };
         let in_time = interrupt.for_one_fit(self.deadline(start));
         let fitted = self.pool()?.install(|| {
             // The searches in the sample are the start of those in all rows, which then take fewer passes.
@@ -68,16 +61,7 @@ impl Rvm {
             own.ascend(surveyed, pass, Some(&first.ends), &mut driver, &in_time)
         })?;
         let Some(Ascended { mut model, report, .. }) = fitted else {
-            let left = self.time_limit.map(|limit| (limit - start.elapsed().as_secs_f64()).max(1e-3));
-            let rest = Rvm { time_limit: left, ..self.clone() };
-            let (model, report) = rest.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?;
-            let reason = "time_limit ended the fit before there was a model of all rows, and the model is that of a sample";
-            let certificate = Certificate { reason: reason.into(), ..report.certificate };
-            let (rows, unused) = surveyed.rows();
-            let left_out = rows - unused - (surveyed.x.nrows() - report.adjustments.left_out_rows);
-            let adjustments = Adjustments { left_out_rows: left_out, ..report.adjustments };
-            let status = Status::TimeLimit;
-            return Ok((Model { status, ..model }, Report { status, certificate, adjustments, ..report }));
+            return self.fit_sample(surveyed, observer, interrupt, start);
         };
         let members = model.committee.iter_mut().flat_map(|committee| &mut committee.members);
         let relevance = members.flat_map(|member| &mut member.relevance).chain(&mut model.relevance);
@@ -86,12 +70,12 @@ impl Rvm {
     }
 
     /// Checks that the parameters do not need the rows themselves.
-    fn check_classes_of(&self, several: bool) -> Result<()> {
+    fn check_for_laplace(&self, several: bool) -> Result<()> {
         let check = |good: bool, name: &str, found: &str, expected: &str| {
             require(good, || name.into(), found, &format!("{expected}, for rows that are not held"))
         };
-        let bernoulli = matches!(self.likelihood, Likelihood::Bernoulli(_));
-        check(bernoulli, "likelihood", self.likelihood.name(), "bernoulli")?;
+        let softmax = matches!(self.likelihood, Likelihood::Softmax(_));
+        check(!softmax, "likelihood", self.likelihood.name(), "bernoulli")?;
         let other = !matches!(self.inference, Inference::Variational(_));
         check(other, "inference", self.inference.name(), "another scheme than variational")?;
         let laplace = self.posterior != PosteriorRule::Averaged;
@@ -112,21 +96,21 @@ impl Rvm {
         models: usize,
         interrupt: &Interrupt,
     ) -> Result<TrainingSet<'a>> {
-        let Values::Classes { labels, .. } = surveyed.targets().values else { unreachable!("the rows have classes") };
-        let second: Vec<usize> = labels.iter().map(|label| usize::from(*label == 1)).collect();
-        let sample = TrainingSet::new(self, surveyed.x.view(), &Targets::classes(&second, 2), interrupt)?;
+        let second: Vec<usize>;
+        let targets = match surveyed.targets().values {
+            Values::Classes { labels, .. } => {
+                second = labels.iter().map(|label| usize::from(*label == 1)).collect();
+                Targets::classes(&second, 2)
+            }
+            _ => surveyed.targets(),
+        };
+        let sample = TrainingSet::new(self, surveyed.x.view(), &targets, interrupt)?;
         let candidates = sample.dictionary();
         let (n_rows, weight) = match of_sample {
             true => (surveyed.x.nrows(), surveyed.sample_weight()),
             false => (surveyed.rows().0, surveyed.weight()),
         };
-        let p = candidates.len() + usize::from(self.bias);
-        let what = format!("the sums over the rows for {} landmarks", candidates.len());
-        let bytes = 8 * (p * p) as u64 * (2 * DENSE + 4 * models as u64);
-        if sample.taken + bytes > sample.memory_limit {
-            // The sample of a larger limit may be larger, and takes at most half of it.
-            afford(&what, (sample.taken + bytes).max(2 * bytes), sample.memory_limit)?;
-        }
+        sample.afford_sums(candidates.len(), models)?;
         Ok(TrainingSet { n_rows, adjustments: Adjustments::default(), ..sample.of_sums(self, &candidates, weight) })
     }
 
@@ -143,7 +127,11 @@ impl Rvm {
         let frequencies = surveyed.class_frequencies();
         let count = frequencies.len();
         // The model of two classes is that of the second one.
-        let classes = if count == 2 { 1..2 } else { 0..count };
+        let classes: Vec<Option<usize>> = match count {
+            0 => vec![None],
+            2 => vec![Some(1)],
+            _ => (0..count).map(Some).collect(),
+        };
         let training = self.training_of(surveyed, starts.is_none(), classes.len(), interrupt)?;
         let candidates = training.dictionary();
         let Columns::Kernel { kernel, centres } = training.columns(&candidates).1 else {
@@ -155,38 +143,47 @@ impl Rvm {
             if interrupt.is_late() && !interrupt.is_raised_by_hand() {
                 return Ok(None);
             }
-            let at = ClassRequest { kernel: kernel.clone(), centres: centres.clone(), bias: self.bias, trials };
-            match pass.class_sums(at, count) {
+            let (kernel, centres, log_rate) = (kernel.clone(), centres.clone(), training.log_rate);
+            let at = LaplaceRequest { kernel, centres, bias: self.bias, log_rate, trials };
+            match pass.laplace_sums(at, (count > 0).then_some(count)) {
                 _ if interrupt.is_raised_by_hand() => Err(Error::Interrupted),
                 Err(Error::Interrupted) => Ok(None),
                 sums => sums.map(Some),
             }
         };
-        // At the constant alone the curvature of all rows is that of the share of the class, so that the Hessian gives
-        // the norms of the columns.
-        let share = |class: usize| if self.bias { frequencies[class] } else { 0.5 };
-        let bias = |class: usize| (share(class) / (1.0 - share(class))).ln();
-        let constant = |class: usize| {
-            let weights = Array2::from_shape_fn((1, p), |(_, j)| if j == 0 { bias(class) } else { 0.0 });
-            Trial { class, weights }
+        // At the constant alone the curvature of all rows is that of the share of the class, or the mean count, so that the
+        // Hessian gives the norms of the columns.
+        let (share, rate) = (|class: usize| if self.bias { frequencies[class] } else { 0.5 }, surveyed.mean_count());
+        let bias = |class: &Option<usize>| match class {
+            Some(class) => (share(*class) / (1.0 - share(*class))).ln(),
+            None if self.bias => rate.ln(),
+            None => 0.0,
         };
-        let Some(first) = ask(classes.clone().map(constant).collect())? else { return Ok(None) };
-        let mut gram = &first[0].hessian / (share(classes.start) * (1.0 - share(classes.start)));
+        let curvature = match classes[0] {
+            Some(class) => share(class) * (1.0 - share(class)),
+            None => bias(&None).exp(),
+        };
+        let constant = |class: &Option<usize>| {
+            let weights = Array2::from_shape_fn((1, p), |(_, j)| if j == 0 { bias(class) } else { 0.0 });
+            Trial { class: *class, weights }
+        };
+        let Some(first) = ask(classes.iter().map(constant).collect())? else { return Ok(None) };
+        let mut gram = &first[0].hessian / curvature;
         linalg::mirror(&mut gram);
         let plain = Sums { gram, f: vec![vec![0.0; p]], tt: vec![0.0], count: training.count };
         let (problem, _) = ScaledProblem::of_sums(&training, candidates, plain);
 
         let search = Rvm { likelihood: Gaussian { noise_variance: Some(1.0) }.into(), ..self.without_dictionary() };
-        let new = |(k, class)| ClassAscent::new(&problem, &search, class, bias(class), starts.map(|starts| &starts[k]));
-        let mut ascents: Vec<ClassAscent> = classes.enumerate().map(new).collect();
+        let new = |(k, class)| LaplaceAscent::new(&problem, &search, class, bias(&class), starts.map(|starts| &starts[k]));
+        let mut ascents: Vec<LaplaceAscent> = classes.into_iter().enumerate().map(new).collect();
         let status = run(&mut ascents, starts.is_none().then_some(first), ask, driver, interrupt)?;
         interrupt.disarm();
         let (iterations, seconds) = (driver.trace.len(), driver.elapsed().as_secs_f64());
-        let Some(ends) = ascents.iter().map(ClassAscent::end).collect() else { return Ok(None) };
+        let Some(ends) = ascents.iter().map(LaplaceAscent::end).collect() else { return Ok(None) };
         let fitted = ascents.into_iter().flat_map(|ascent| ascent.into_model(status, iterations, seconds).transpose());
         let mut fitted: Vec<(Model, Report)> = fitted.collect::<Result<_>>()?;
         let (model, report) = match count {
-            2 => fitted.remove(0),
+            0 | 2 => fitted.remove(0),
             _ => binary_models::united(self, surveyed.x.view(), fitted, iterations, driver.elapsed()),
         };
         let report = Report { trace: std::mem::take(&mut driver.trace), ..report };
@@ -197,15 +194,15 @@ impl Rvm {
 /// Runs searches, which share the passes, until they end. `first` are the sums at their first weights, if they are
 /// known. Returns the reason for the end.
 fn run(
-    ascents: &mut [ClassAscent],
-    first: Option<Vec<ClassSums>>,
-    ask: impl Fn(Vec<Trial>) -> Result<Option<Vec<ClassSums>>>,
+    ascents: &mut [LaplaceAscent],
+    first: Option<Vec<LaplaceSums>>,
+    ask: impl Fn(Vec<Trial>) -> Result<Option<Vec<LaplaceSums>>>,
     driver: &mut FitDriver,
     interrupt: &Interrupt,
 ) -> Result<Status> {
     let (mut known, mut told) = (first, None);
     loop {
-        let trials: Vec<Trial> = ascents.iter().filter_map(ClassAscent::trial).collect();
+        let trials: Vec<Trial> = ascents.iter().filter_map(LaplaceAscent::trial).collect();
         if trials.is_empty() {
             return Ok(Status::Converged);
         }
@@ -221,7 +218,7 @@ fn run(
             Err(Error::Interrupted) if !interrupt.is_raised_by_hand() => return Ok(Status::TimeLimit),
             advanced => advanced?,
         }
-        let best: Option<Vec<(f64, usize)>> = ascents.iter().map(ClassAscent::best).collect();
+        let best: Option<Vec<(f64, usize)>> = ascents.iter().map(LaplaceAscent::best).collect();
         if let Some(best) = best.filter(|best| told.as_ref() != Some(best)) {
             let active = best.iter().map(|(_, active)| active).sum();
             driver.tell_model(best.iter().map(|(log_evidence, _)| log_evidence).sum(), None, active);
