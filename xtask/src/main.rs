@@ -35,6 +35,7 @@ const SPARSE: &str = "bench sparse [--rows N] [--rounds N]";
 const UNCERTAINTY: &str = "bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]";
 const CALIBRATION: &str = "bench calibration --data FOLDER [--splits N] [--sets SET ...]";
 const OUTLIERS: &str = "bench outliers --data FOLDER [--draws N]";
+const COUNTS: &str = "bench counts --data FOLDER [--draws N]";
 const DEFAULTS: &str =
     "bench defaults --data FOLDER [--quick] [--only TABLES] [--sizes NUMBERS] [--draws NUMBER] [--methods METHODS]
         [--big] [--million] [--work FOLDER] [--again] [--summary]";
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         ["bench", "uncertainty", rest @ ..] => Some(python::bench_uncertainty(rest)),
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
         ["bench", "outliers", rest @ ..] => Some(python::bench_outliers(rest)),
+        ["bench", "counts", rest @ ..] => Some(python::bench_counts(rest)),
         ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
         ["ablate", rest @ ..] => Some(python::ablate(rest)),
         ["bench", "exports"] => Some(python::bench_exports()),
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         println!("    {UNCERTAINTY}\n           reliability of error bars; writes docs/uncertainty.md");
         println!("    {CALIBRATION}\n           calibration of class probabilities; writes docs/calibration.md");
         println!("    {OUTLIERS}\n           regression with wrong targets, beside robust learners; writes docs/outliers.md");
+        println!("    {COUNTS}\n           regression of counts, beside learners of scikit-learn; writes docs/counts.md");
         println!(
             "    {DEFAULTS}\n           fits without settings, compared with a dense process and other learners; writes docs/defaults.md"
         );

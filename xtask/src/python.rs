@@ -110,6 +110,11 @@ pub fn bench_outliers(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/outliers.py", arguments)
 }
 
+/// Compares regressions of counts with those of scikit-learn.
+pub fn bench_counts(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/counts.py", arguments)
+}
+
 /// Repeats the experiments of the papers.
 pub fn bench_reproduce(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/reproduce.py", arguments)

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::targets::{Given, Values};
 
 pub use relvec_predict::internal::likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
-pub(crate) use relvec_predict::internal::likelihood::{Contrasts, moderate, normalise, sigmoid};
+pub(crate) use relvec_predict::internal::likelihood::{Contrasts, check_counts, moderate, normalise, sigmoid};
 pub(crate) use softmax::ClassRows;
 
 /// Derivatives of the log-likelihood of each row at f, `[N]`.

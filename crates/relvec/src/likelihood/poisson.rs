@@ -3,9 +3,8 @@
 use std::f64::consts::PI;
 
 use libm::lgamma;
-use relvec_predict::internal::likelihood::check_counts;
 
-use super::{LikelihoodFunction, NoiseModel, Poisson, Working, several};
+use super::{LikelihoodFunction, NoiseModel, Poisson, Working, check_counts, several};
 use crate::error::{Error, Result};
 use crate::targets::{Given, Values};
 

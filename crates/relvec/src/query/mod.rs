@@ -15,7 +15,6 @@ pub(crate) mod sums;
 mod survey;
 
 use ndarray::{Array2, ArrayView2, Axis};
-use relvec_predict::internal::likelihood::check_counts;
 use serde::{Deserialize, Serialize};
 
 pub use self::answer::Answer;
@@ -29,6 +28,7 @@ use self::survey::{Checked, Further, checksum, columns_of};
 pub use self::survey::{SampledRows, Survey};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
+use crate::likelihood::check_counts;
 use crate::model::{Model, Scaling};
 use crate::report::Interrupt;
 use crate::statistics::Statistics;

@@ -3,11 +3,10 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
-use relvec_predict::internal::likelihood::check_counts;
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::likelihood::{Bernoulli, LikelihoodFunction, Poisson};
+use crate::likelihood::{Bernoulli, LikelihoodFunction, Poisson, check_counts};
 use crate::linalg;
 use crate::query::bytes::{Reader, Writer};
 use crate::query::gaussian_targets::LARGEST;

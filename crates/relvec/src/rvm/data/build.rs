@@ -6,15 +6,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{ArcArray2, ArrayView2, Axis};
+use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
 use crate::canonical::Canonical;
 use crate::design::{self, Basis, Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::NoiseModel;
+use crate::linalg;
 use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
+use crate::query::pass::{AllRows, Pass};
+use crate::query::sums::{RatioSums, SumsRequest};
 use crate::report::{Adjustments, Interrupt, SmallWeights};
 use crate::rvm::data::noise::{RowFactors, Units, deviation, first_noise, mean, middle_and_spread, times};
 use crate::rvm::data::training_set::{Source, TrainingSet};
@@ -255,6 +258,45 @@ impl<'a> TrainingSet<'a> {
             interrupt: interrupt.clone(),
         };
         Ok((training, sums))
+    }
+
+    /// Returns the sums over all rows, of which this training set is a sample, at its candidates in internal units, and the
+    /// training set of these sums; `None` if the deadline has passed.
+    ///
+    /// # Errors
+    /// Returns [`Error::Memory`](crate::Error::Memory) if the sums do not fit into memory, and the errors of the source.
+    pub fn with_sums<'b>(&self, rvm: &'b Rvm, pass: &Pass) -> Result<Option<(TrainingSet<'b>, Sums)>> {
+        let candidates = self.dictionary();
+        self.afford_sums(candidates.len(), 1)?;
+        let Columns::Kernel { kernel, centres } = self.columns(&candidates).1 else { unreachable!("the candidates are centres") };
+        let lower = Array2::zeros((0, 0));
+        let at = SumsRequest { kernel, centres, lower, bias: rvm.bias, ratios: vec![0.0], mean: None };
+        let Some(sums) = AllRows::Asked(pass).sums(&at, &self.interrupt)? else { return Ok(None) };
+        let (RatioSums { mut gram, right, squares, log_det }, totals) = sums.single();
+        linalg::mirror(&mut gram);
+        let f = right.columns().into_iter().map(|f| f.to_vec()).collect();
+        let tt = squares.iter().zip(&totals.scatter).map(|(squares, scatter)| squares + scatter).collect();
+        // The log-determinant is that of the weights of merged rows.
+        let factors = RowFactors { factor: vec![], constant: vec![totals.log_constant - 0.5 * log_det] };
+        let adjustments = Adjustments { constant_outputs: self.adjustments.constant_outputs.clone(), ..Adjustments::default() };
+        let training = self.of_sums(rvm, &candidates, totals.count);
+        let sums = Sums { gram, f, tt, count: totals.count };
+        Ok(Some((TrainingSet { factors: Some(factors), adjustments, ..training }, sums)))
+    }
+
+    /// Checks that the sums over rows for `landmarks` candidates fit into memory, in fits of as many `models`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Memory`](crate::Error::Memory) if they do not.
+    pub fn afford_sums(&self, landmarks: usize, models: usize) -> Result<()> {
+        let p = landmarks + usize::from(self.rvm.bias);
+        let what = format!("the sums over the rows for {landmarks} landmarks");
+        let bytes = 8 * (p * p) as u64 * (2 * DENSE + 4 * models as u64);
+        if self.taken + bytes > self.memory_limit {
+            // The sample of a larger limit may be larger, and takes at most half of it.
+            afford(&what, (self.taken + bytes).max(2 * bytes), self.memory_limit)?;
+        }
+        Ok(())
     }
 }
 

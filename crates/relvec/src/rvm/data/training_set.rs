@@ -12,19 +12,13 @@ use ndarray::{ArcArray2, Array2, Axis, concatenate};
 
 use crate::canonical::{Copies, Fold, all_variance};
 use crate::design::{Columns, Design};
-use crate::error::Result;
 use crate::kernel::{DataScale, Kernel};
-use crate::linalg;
-use crate::memory::afford;
 use crate::model::{Expansion, Model};
 use crate::process::Learned;
 use crate::process::label_rows::Labels;
 use crate::process::pivoted_cholesky::Points;
 use crate::query::merged_rows::DistinctRows;
-use crate::query::pass::{AllRows, Pass};
-use crate::query::sums::{RatioSums, SumsRequest};
 use crate::report::{Adjustments, Interrupt};
-use crate::rvm::data::build::DENSE;
 use crate::rvm::data::noise::{NoisePrecision, RowFactors, Units, over, times};
 use crate::rvm::settings::rvm::Rvm;
 use crate::sums::Sums;
@@ -314,45 +308,6 @@ impl<'a> TrainingSet<'a> {
             source,
             ..self.with(rvm, &self.kernel(), None)
         }
-    }
-
-    /// Returns the sums over all rows, of which this training set is a sample, at its candidates in internal units, and the
-    /// training set of these sums; `None` if the deadline has passed.
-    ///
-    /// # Errors
-    /// Returns [`Error::Memory`](crate::Error::Memory) if the sums do not fit into memory, and the errors of the source.
-    pub fn with_sums<'b>(&self, rvm: &'b Rvm, pass: &Pass) -> Result<Option<(TrainingSet<'b>, Sums)>> {
-        let candidates = self.dictionary();
-        self.afford_sums(candidates.len(), 1)?;
-        let Columns::Kernel { kernel, centres } = self.columns(&candidates).1 else { unreachable!("the candidates are centres") };
-        let lower = Array2::zeros((0, 0));
-        let at = SumsRequest { kernel, centres, lower, bias: rvm.bias, ratios: vec![0.0], mean: None };
-        let Some(sums) = AllRows::Asked(pass).sums(&at, &self.interrupt)? else { return Ok(None) };
-        let (RatioSums { mut gram, right, squares, log_det }, totals) = sums.single();
-        linalg::mirror(&mut gram);
-        let f = right.columns().into_iter().map(|f| f.to_vec()).collect();
-        let tt = squares.iter().zip(&totals.scatter).map(|(squares, scatter)| squares + scatter).collect();
-        // The log-determinant is that of the weights of merged rows.
-        let factors = RowFactors { factor: vec![], constant: vec![totals.log_constant - 0.5 * log_det] };
-        let adjustments = Adjustments { constant_outputs: self.adjustments.constant_outputs.clone(), ..Adjustments::default() };
-        let training = self.of_sums(rvm, &candidates, totals.count);
-        let sums = Sums { gram, f, tt, count: totals.count };
-        Ok(Some((TrainingSet { factors: Some(factors), adjustments, ..training }, sums)))
-    }
-
-    /// Checks that the sums over rows for `landmarks` candidates fit into memory, in fits of as many `models`.
-    ///
-    /// # Errors
-    /// Returns [`Error::Memory`](crate::Error::Memory) if they do not.
-    pub fn afford_sums(&self, landmarks: usize, models: usize) -> Result<()> {
-        let p = landmarks + usize::from(self.rvm.bias);
-        let what = format!("the sums over the rows for {landmarks} landmarks");
-        let bytes = 8 * (p * p) as u64 * (2 * DENSE + 4 * models as u64);
-        if self.taken + bytes > self.memory_limit {
-            // The sample of a larger limit may be larger, and takes at most half of it.
-            afford(&what, (self.taken + bytes).max(2 * bytes), self.memory_limit)?;
-        }
-        Ok(())
     }
 
     /// Returns the training set of `some` of the rows (ascending), with the candidates that have one of these rows.
