@@ -355,8 +355,8 @@ fn in_memory(
     drop(reporter);
     let (model, report) = fitted.map_err(|e| match e {
         // The library does not know the names of the table and the target.
-        Error::Targets(why) => {
-            anyhow!("`{}`, target `{}`: {why} (rows are counted from 0)", args.data.display(), args.targets.join("`, `"))
+        Error::Targets(_) | Error::Count { .. } => {
+            anyhow!("`{}`, target `{}`: {e} (rows are counted from 0)", args.data.display(), args.targets.join("`, `"))
         }
         other => other.into(),
     })?;

@@ -21,7 +21,6 @@ use crate::lbfgs::{self, Limits};
 use crate::process::fitc::{Fitc, Weights};
 use crate::process::fitc_maximum::{Maximum, Prior};
 use crate::process::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
-use crate::process::parameters::AMPLITUDE;
 use crate::query::gaussian_targets::LARGEST;
 use crate::query::merged_rows::DistinctRows;
 use crate::report::Interrupt;
@@ -174,12 +173,14 @@ impl<'a> Counts<'a> {
         interrupt: &Interrupt,
     ) -> Result<(Maximum, Mode)> {
         let unit = variance.ln() - size.max(f64::MIN_POSITIVE).ln();
+        let amplitude = Priors::new(self.rows.count, 0, true).amplitude;
+        let (least, most) = amplitude.bounds();
         let (start, bounds) = match prior.structure {
-            true => (prior.hyper.log_amplitude, (AMPLITUDE.0 + unit, AMPLITUDE.1 + unit)),
+            true => (prior.hyper.log_amplitude, (least + unit, most + unit)),
             false => (0.0, (0.0, 0.0)),
         };
         let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * self.rows.count, patience: 2, step: STEP };
-        let amplitude = Priors::new(self.rows.count, 0).amplitude.filter(|_| prior.structure);
+        let normal = amplitude.normal.filter(|_| prior.structure);
         let mut last = Mode { log_rates: first.to_vec(), alpha: vec![], log_ratio: start };
         let mut best: Option<(f64, f64, Mode)> = None;
         let peak = lbfgs::maximise(&[start], &[bounds], limits, |x| {
@@ -198,7 +199,7 @@ impl<'a> Counts<'a> {
             }
             let Some((value, slope, _)) = self.evidence(&mode)? else { return Ok(None) };
             last = mode;
-            let (log, derivative) = amplitude.map_or((0.0, 0.0), |prior| log_normal(x[0] - unit, prior));
+            let (log, derivative) = normal.map_or((0.0, 0.0), |prior| log_normal(x[0] - unit, prior));
             if best.as_ref().is_none_or(|(most, ..)| value + log > *most) {
                 best = Some((value + log, value, last.clone()));
             }

@@ -6,7 +6,7 @@ use crate::lbfgs::{self, Limits};
 use crate::process::Hyper;
 use crate::process::fitc::Fitc;
 use crate::process::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
-use crate::process::parameters::{AMPLITUDE, NOISE};
+use crate::process::parameters::NOISE;
 use crate::report::Interrupt;
 
 /// The prior of a fit before its centres are chosen.
@@ -16,6 +16,8 @@ pub(crate) struct Prior {
     pub hyper: Hyper,
     /// True if the features carry information about the targets.
     pub structure: bool,
+    /// True if the targets are log rates of counts, in units of their standard deviation.
+    pub log_rates: bool,
 }
 
 /// The maximum of the posterior of amplitude and noise.
@@ -40,7 +42,7 @@ pub(crate) fn maximise_posterior(
     interrupt: &Interrupt,
 ) -> Result<Maximum> {
     let (outputs, rows) = (fixed.len(), fitc.rows);
-    let priors = Priors::new(rows.count, 0);
+    let priors = Priors::new(rows.count, 0, prior.log_rates);
     let size = size.max(f64::MIN_POSITIVE).ln();
     let log_noise_at = |x: &[f64]| -> Vec<f64> {
         let mut free = x[1..].iter();
@@ -56,7 +58,8 @@ pub(crate) fn maximise_posterior(
     });
     let mean_noise = first.iter().sum::<f64>() / outputs as f64;
     let mut start = vec![prior.hyper.log_amplitude - mean_noise];
-    let mut bounds = vec![(AMPLITUDE.0 - size - largest, AMPLITUDE.1 - size - least)];
+    let (low, high) = priors.amplitude.bounds();
+    let mut bounds = vec![(low - size - largest, high - size - least)];
     if !prior.structure {
         // Without structure the process is absent, and its ratio is fixed.
         (start[0], bounds[0]) = (0.0, (0.0, 0.0));
@@ -86,7 +89,7 @@ pub(crate) fn maximise_posterior(
             posterior += log;
             *slope += derivative;
         }
-        if let Some(amplitude) = priors.amplitude.filter(|_| prior.structure) {
+        if let Some(amplitude) = priors.amplitude.normal.filter(|_| prior.structure) {
             let (log, derivative) = log_normal(x[0] + log_noise.iter().sum::<f64>() / outputs as f64 + size, amplitude);
             posterior += log;
             slope[0] += derivative;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::lbfgs::{self, Limits, Steps};
 use crate::process::evidence::Evidence;
-use crate::process::parameters::{AMPLITUDE, Frame, NOISE, Parameters, mean_diagonal};
+use crate::process::parameters::{AmplitudePrior, Frame, NOISE, Parameters, mean_diagonal};
 use crate::process::{Hyper, Learned, evidence, fitc_kernel};
 use crate::query::merged_rows::DistinctRows;
 use crate::report::Interrupt;
@@ -93,20 +93,21 @@ pub(crate) const STRUCTURE: f64 = 0.5;
 pub(super) struct Priors {
     length_sd: f64,
     pub noise: (f64, f64),
-    pub amplitude: Option<(f64, f64)>,
+    pub amplitude: AmplitudePrior,
     /// Gain of one width for each feature over one width that is overfitting, in nats.
     margin: f64,
 }
 
 impl Priors {
-    /// Returns the priors for `count` rows. One width for each feature has `further` more widths than one width.
-    pub fn new(count: f64, further: usize) -> Priors {
-        let further = further as f64;
+    /// Returns the priors for `count` rows, whose targets may be log rates of counts. One width for each feature has
+    /// `further` more widths than one width.
+    pub fn new(count: f64, further: usize, log_rates: bool) -> Priors {
+        let (further, amplitude) = (further as f64, |normal| AmplitudePrior { normal, log_rates });
         if count < WIDE_FROM {
             let margin = NARROW_OPTIMISM * further;
-            return Priors { length_sd: 0.75, noise: (-1.0, NOISE_SD), amplitude: Some((0.0, 1.0)), margin };
+            return Priors { length_sd: 0.75, noise: (-1.0, NOISE_SD), amplitude: amplitude(Some((0.0, 1.0))), margin };
         }
-        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, NOISE_SD), amplitude: None, margin: OPTIMISM * further }
+        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, NOISE_SD), amplitude: amplitude(None), margin: OPTIMISM * further }
     }
 }
 
@@ -124,6 +125,8 @@ pub(crate) struct KernelLearner<'a> {
     pub more: Option<(DistinctRows, Vec<usize>)>,
     /// Log noise variance, if it is known.
     pub known_noise: Option<f64>,
+    /// True if the targets are log rates of counts.
+    pub log_rates: bool,
     /// True if there is a constant.
     pub bias: bool,
     pub interrupt: &'a Interrupt,
@@ -145,7 +148,8 @@ struct Maximum {
 impl KernelLearner<'_> {
     /// Returns a learner with other rows, which does not continue with more rows.
     pub fn with_rows<'r>(&'r self, rows: &'r DistinctRows) -> KernelLearner<'r> {
-        KernelLearner { rows, more: None, known_noise: self.known_noise, bias: self.bias, interrupt: self.interrupt }
+        let KernelLearner { known_noise, log_rates, bias, interrupt, .. } = *self;
+        KernelLearner { rows, more: None, known_noise, log_rates, bias, interrupt }
     }
 
     /// Learns the amplitude, the noise, and the parameters of `kernel` that are to be learned: all continuous ones, or
@@ -159,8 +163,8 @@ impl KernelLearner<'_> {
         let constant = evidence::constant_evidence(&rows);
         let rule = kernel.learned_rule();
         let features = if rule.is_some() { frame.live.len() } else { 0 };
-        let widths = |each: bool| Parameters::of(kernel, frame, &rows, 1.0, each, None).gammas();
-        let priors = Priors::new(rows.count, widths(true).saturating_sub(widths(false)));
+        let widths = |each: bool| Parameters::of(kernel, frame, &rows, 1.0, each, AmplitudePrior::FLAT).gammas();
+        let priors = Priors::new(rows.count, widths(true).saturating_sub(widths(false)), self.log_rates);
         let several = if features > 1 && rule != Some(GammaRule::EvidenceOne) {
             let objective = LogPosterior::new(self, &rows, kernel, frame, &priors, true);
             let wide = self.maximise_from_share(&objective, f64::NEG_INFINITY)?;
@@ -191,6 +195,7 @@ impl KernelLearner<'_> {
             log_posterior: best.log_posterior,
             gain,
             has_structure: gain >= STRUCTURE,
+            log_rates: self.log_rates,
             per_feature: best.per_feature,
             evaluations: best.evaluations,
         })
@@ -332,8 +337,9 @@ impl<'a> LogPosterior<'a> {
         let learned = Parameters::of(kernel, frame, rows, priors.length_sd, per_feature, priors.amplitude);
         // The amplitude is relative to a kernel with k(x, x) = 1. If the terms have amplitudes, it is fixed at 1.
         let size = mean_diagonal(&learned.kernel, &rows.x).max(f64::MIN_POSITIVE).ln();
-        let (mut start, mut bounds) = (vec![-size], vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)]);
-        let mut all_priors = vec![priors.amplitude.map(|(mean, sd)| (mean - size, sd))];
+        let (least, most) = priors.amplitude.bounds();
+        let (mut start, mut bounds) = (vec![-size], vec![(least - size, most - size)]);
+        let mut all_priors = vec![priors.amplitude.normal.map(|(mean, sd)| (mean - size, sd))];
         if learned.with_amplitude {
             (start[0], bounds[0], all_priors[0]) = (0.0, (0.0, 0.0), None);
         }

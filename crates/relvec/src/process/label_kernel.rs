@@ -7,7 +7,7 @@ use crate::lbfgs::{self, Limits};
 use crate::process::kernel::{STEP, STRUCTURE, log_normal};
 use crate::process::label_rows::Labels;
 use crate::process::label_sums::{RATIO, RATIO_BOUNDS};
-use crate::process::parameters::{Frame, Parameters, mean_diagonal};
+use crate::process::parameters::{AmplitudePrior, Frame, Parameters, mean_diagonal};
 use crate::process::{Hyper, Learned};
 use crate::report::Interrupt;
 
@@ -30,7 +30,7 @@ pub(crate) fn maximise(labels: &Labels, kernel: &Kernel, frame: &Frame, interrup
     let labels = labels.with_inputs(frame.to_internal(labels.rows.x.view()));
     let rule = kernel.learned_rule();
     let features = frame.live.len();
-    let learned = Parameters::of(kernel, frame, &labels.rows, LENGTH_SD, false, None);
+    let learned = Parameters::of(kernel, frame, &labels.rows, LENGTH_SD, false, AmplitudePrior::FLAT);
     let count = learned.list.len();
     let (mut start, mut bounds, mut priors) = (vec![], vec![], vec![]);
     for parameter in &learned.list {
@@ -79,6 +79,7 @@ pub(crate) fn maximise(labels: &Labels, kernel: &Kernel, frame: &Frame, interrup
                 log_posterior,
                 gain,
                 has_structure: gain >= STRUCTURE,
+                log_rates: false,
                 per_feature: false,
                 evaluations: 0,
             });

@@ -41,6 +41,8 @@ pub(crate) struct Learned {
     pub gain: f64,
     /// True if the targets depend on the features.
     pub has_structure: bool,
+    /// True if the targets are log rates of counts.
+    pub log_rates: bool,
     /// True if the kernel has one width per feature. Otherwise it has one width, in units of the features' spread.
     pub per_feature: bool,
     /// Number of evaluations of the evidence.

@@ -1,7 +1,7 @@
 //! Counts: the Poisson likelihood, its exposures and its predictions.
 
 use crate::support::{cholesky, close, inverse};
-use ndarray::{Array1, Array2, Axis, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::Distribution;
 use relvec::*;
@@ -527,6 +527,34 @@ fn rare_counts_have_sensible_expectations() {
         }
     }
     assert!(averaged > 0);
+}
+
+/// The rate is a function of the difference of two features that nearly agree, with heavy tails, and is bounded. New rows have
+/// differences that no row had. Their expected counts are of the size of the largest count, and better than a constant rate.
+#[test]
+fn expected_counts_beyond_the_rows_are_sensible() {
+    let sizes = [(0, 100, 1.0), (1, 100, 10.0), (2, 100, 10.0), (3, 400, 1.0), (4, 400, 10.0), (5, 3200, 10.0)];
+    for (seed, rows, level) in sizes {
+        let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+        let (heavy, normal) = (rand_distr::StudentT::new(3.0).unwrap(), rand_distr::StandardNormal);
+        let mut x = Array2::zeros((rows + 1000, 3));
+        for mut row in x.outer_iter_mut() {
+            let (shared, other): (f64, f64) = (heavy.sample(&mut random), heavy.sample(&mut random));
+            let [first, second]: [f64; 2] = [normal.sample(&mut random), normal.sample(&mut random)];
+            row.assign(&ndarray::array![shared + 0.15 * first, shared + 0.15 * second, other]);
+        }
+        let rate = |x: ArrayView1<f64>| level * (0.8 * (((x[0] - x[1]) / 0.2 + 0.3 * x[2]) / 1.2).clamp(-3.0, 3.0)).exp();
+        let t: Array1<f64> = x.outer_iter().map(|x| rand_distr::Poisson::new(rate(x)).unwrap().sample(&mut random)).collect();
+        let (model, _) = fit(&by_default(), &x.slice(s![..rows, ..]).to_owned(), &t.slice(s![..rows]).to_owned());
+        let expected = model.predict(x.slice(s![rows.., ..])).unwrap().counts(None).unwrap().mean;
+        let truth = t.slice(s![rows..]);
+        let most = |counts: ArrayView1<f64>| counts.iter().fold(0.0, |most: f64, count| most.max(*count));
+        let (found, largest) = (most(expected.view()), most(t.slice(s![..rows])));
+        assert!(found < 6.0 * largest, "{seed}: {found} and {largest}");
+        let loss = |rate: &dyn Fn(usize) -> f64| truth.iter().enumerate().map(|(n, t)| rate(n) - t * rate(n).ln()).sum::<f64>();
+        let constant = t.slice(s![..rows]).mean().unwrap();
+        assert!(loss(&|n| expected[n]) < loss(&|_| constant) + 20.0, "{seed}");
+    }
 }
 
 /// Left-out rows under the process prior are near those of fits without the row.

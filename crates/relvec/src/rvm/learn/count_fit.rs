@@ -65,7 +65,7 @@ impl Rvm {
         let variance = variance_of_log_rates(training);
         // The process of the log rates has units of their standard deviation. The noise variance of counts is 1.
         let hyper = Hyper { log_amplitude: learned.hyper.log_amplitude + variance.ln(), log_noise: 0.0 };
-        let prior = Prior { kernel: learned.kernel.clone(), hyper, structure: !training.bias_only };
+        let prior = Prior { kernel: learned.kernel.clone(), hyper, structure: !training.bias_only, log_rates: true };
         let (prior, first) = self.process_of_some_counts(training, prior, variance)?;
         if pass.is_some() || self.fits_many(training)? {
             let hyper = Hyper { log_amplitude: prior.hyper.log_amplitude - variance.ln(), log_noise: -variance.ln() };

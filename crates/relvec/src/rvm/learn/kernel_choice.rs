@@ -104,8 +104,8 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let more = (training.rows.nrows() > MOST_ROWS).then(|| further(training, &surrogate, rvm.seed.wrapping_add(1)));
     let one_width = !training.is_real() && more.is_none() && labels.is_none();
     let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
-    let learner =
-        KernelLearner { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &training.interrupt };
+    let (known_noise, log_rates) = (surrogate.known_noise, rvm.likelihood.as_dyn().counts());
+    let learner = KernelLearner { rows: &rows, more, known_noise, log_rates, bias: rvm.bias, interrupt: &training.interrupt };
     let (mut tried, mut all_learned): (Vec<KernelTrial>, Vec<Learned>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
         let scale = training.data_scale();

@@ -199,6 +199,7 @@ impl Rvm {
             kernel: learned.kernel.clone(),
             hyper: learned.hyper,
             structure: learned.has_structure && !training.bias_only,
+            log_rates: learned.log_rates,
         };
         if let Some(learned) = &training.learned {
             return Ok(of(learned));
