@@ -302,8 +302,9 @@ class KernelMachine(Exports, Pages, BaseEstimator):
 
 # Advice if sparse rows are too large for a relevance vector machine.
 _FEWER = (
-    "Use weight_prior='ard' with gamma='scale', 'auto' or a number, which need no dense rows; or reduce the features "
-    "(TruncatedSVD of scikit-learn); or use a support vector machine (SVC, SVR)"
+    "Use weight_prior='ard' and the name of one kernel with gamma='scale', 'auto' or a number, which need no dense "
+    "rows (without keep_statistics, keep_rows, variance='healed', landmarks and centres='learned'); or reduce the "
+    "features (TruncatedSVD of scikit-learn); or use a support vector machine (SVC, SVR)"
 )
 
 
@@ -324,6 +325,7 @@ class RelevanceVectorMachine(KernelMachine):
     dictionary: str | int
     landmarks: str | ArrayLike
     fit_intercept: bool
+    centres: str
     search: str | dict[str, Any] | None
     gamma: Any
     weight_prior: str
@@ -364,7 +366,9 @@ class RelevanceVectorMachine(KernelMachine):
         learned = "gamma" in known and isinstance(self.gamma, str) and self.gamma.startswith("evidence")
         named = isinstance(self.kernel, str) and self.kernel in _table.KERNELS and isinstance(self.landmarks, str)
         takes = named and not learned and self.basis == "kernel" and self.weight_prior == "ard"
-        if _sparse.is_too_large(rows) and takes and not getattr(self, "keep_statistics", False):
+        takes = takes and self.centres == "fixed" and getattr(self, "variance", "auto") != "healed"
+        kept = getattr(self, "keep_statistics", False) or getattr(self, "keep_rows", None) is not None
+        if _sparse.is_too_large(rows) and takes and not kept:
             return rows
         return _sparse.filled(rows, type(self).__name__, _FEWER)
 
@@ -390,8 +394,12 @@ class RelevanceVectorMachine(KernelMachine):
         noise_variance: Float | None = None,
         exposure: Float | None = None,
         earlier: _core.Model | None = None,
+        filled: bool = False,
     ) -> None:
-        """Fit to validated rows, starting from an `earlier` model if there is one, and set the fitted attributes."""
+        """Fit to validated rows, starting from an `earlier` model if there is one, and set the fitted attributes.
+
+        `filled`: whether the rows were sparse, and their zeros have been filled in.
+        """
         # Checked before any work is done on the data.
         sparse = issparse(X)
         if sparse and earlier is not None:
@@ -440,6 +448,8 @@ class RelevanceVectorMachine(KernelMachine):
             )
         if sparse:
             model = model.with_sparse_kernel(kernel, _sparse.parts(X[model.relevance]))
+        elif filled and isinstance(self.landmarks, str):
+            model = model.with_sparse_centres()
         self._end(model, report, names, classes)
 
     @property
@@ -466,7 +476,7 @@ class RelevanceVectorMachine(KernelMachine):
                 "warm_start: the centres of the earlier model are learned and not training rows: "
                 "fit it with centres='fixed', or use warm_start=False"
             )
-        if earlier.basis == "external" or earlier.sparse_centres is not None or not isinstance(self.landmarks, str):
+        if earlier.basis == "external" or not isinstance(self.landmarks, str):
             raise ValueError(
                 "warm_start needs a kernel that relvec computes, and training rows as candidates: use warm_start=False "
                 "with callable and precomputed kernels and with given landmarks"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -161,6 +162,7 @@ def relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
         )
     relevance: NDArray[np.int64] = final.relevance_
     vectors = final.relevance_vectors_
+    vectors = vectors.toarray() if issparse(vectors) else vectors
     # With a precomputed kernel there are no vectors to compare with. The vectors of a model file that standardises
     # equal the rows only up to rounding. A file does not distinguish the numbers of landmarks from those of rows.
     if np.any(relevance >= len(rows)) or (

@@ -42,7 +42,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         `landmarks` if these are given, and indices of moved centres if ``centres="learned"`` has moved
         them.
     relevance_vectors_ : ndarray or CSR matrix of shape (n_relevance, n_features)
-        The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+        The relevance vectors; empty with a precomputed kernel or ``basis="given"``. After a fit to sparse rows they
+        are a CSR matrix, except for ``linear_spline``, sums of kernels, given landmarks and learned centres.
     dual_coef_ : ndarray of shape (n_functions, n_relevance)
         Weights, in the order of `relevance_vectors_`. For two classes there is one function. For more there is
         one for each class, or with ``"one_vs_one"`` for each pair of classes (0, 1), (0, 2), (1, 2), (0, 3) and so
@@ -188,7 +189,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows. With
+            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows for the fit. With
             ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
             C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
@@ -206,6 +207,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         self._refuse_sparse_values(X)
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", **rules)
+        filled = issparse(rows)
         rows = self._for_fit(rows)
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(labels))
@@ -219,6 +221,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             target_names(y),
             _labels.for_file(classes),
             earlier=earlier,
+            filled=filled,
         )
         self.classes_ = classes
         return self

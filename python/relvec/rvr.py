@@ -40,7 +40,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         `landmarks` if these are given, and indices of moved centres if ``centres="learned"`` has moved
         them.
     relevance_vectors_ : ndarray or CSR matrix of shape (n_relevance, n_features)
-        The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+        The relevance vectors; empty with a precomputed kernel or ``basis="given"``. After a fit to sparse rows they
+        are a CSR matrix, except for ``linear_spline``, sums of kernels, given landmarks, learned centres and
+        `keep_statistics`.
     centres_ : ndarray of shape (n_centres,)
         All basis functions of the model, numbered as in `relevance_`: the relevance vectors, and under a process prior
         further rows that are needed to span the process.
@@ -207,7 +209,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows. With
+            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows for the fit. With
             ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
             C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
@@ -233,6 +235,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         self._refuse_sparse_values(X)
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, multi_output=True, **rules)
+        filled = issparse(rows)
         rows = self._for_fit(rows)
         if t.ndim == 2 and t.shape[1] == 1:
             t = column_or_1d(t, warn=not self._several_outputs)
@@ -246,6 +249,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             noise_variance=_checks.known("noise_variance", noise_variance, len(t)),
             exposure=_checks.known("exposure", exposure, len(t)),
             earlier=earlier,
+            filled=filled,
         )
         # With weights the plain standard deviation of the target is not comparable with the noise.
         noise, spread = self._model.noise_variance, np.std(t)

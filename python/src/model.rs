@@ -142,11 +142,25 @@ impl Model {
         threads: usize,
         predict: impl Fn(&relvec::Model, ArrayView2<'_, f64>) -> relvec::Result<T> + Send + 'static,
     ) -> PyResult<T> {
+        self.in_blocks(py, x, threads, needs_rows(&self.model), predict)
+    }
+
+    /// Predicts rows block by block. With `needs_rows`, the zeros of sparse rows are filled in; otherwise the values of
+    /// the basis functions suffice.
+    fn in_blocks<T: ByRows + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        x: &Matrix<'_>,
+        threads: usize,
+        needs_rows: bool,
+        predict: impl Fn(&relvec::Model, ArrayView2<'_, f64>) -> relvec::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
         let (n, input) = (x.nrows(), x.input()?);
         self.predicted(py, threads, move |model, interrupt| {
-            let block = block_rows(model, model.n_features);
             let sparse = matches!(model.expansion.basis, FittedBasis::Sparse { .. });
-            let on_basis = sparse.then(|| model.on_basis());
+            let on_basis = (sparse && !needs_rows).then(|| model.on_basis());
+            let filled = matches!(input, Input::Sparse(_)) && on_basis.is_none();
+            let block = block_rows(model, model.n_features, if filled { 1 } else { BLOCK_ROWS.start });
             let mut parts = vec![];
             // Of no rows one block that is empty.
             for start in (0..n.max(1)).step_by(block) {
@@ -160,7 +174,6 @@ impl Model {
                         let rows = x.select(&rows.collect::<Vec<_>>());
                         model.basis_values(&rows).and_then(|phi| predict(on_basis, phi.view()))
                     }
-                    // Dense centres take as much memory as so many dense rows.
                     (Input::Sparse(x), None) => predict(model, x.dense_rows(rows).view()),
                 };
                 parts.push(part.map_err(|error| in_table(error, start))?);
@@ -175,7 +188,7 @@ impl Model {
 
     /// The mean of `prediction`, without its variance.
     fn mean(&self, py: Python<'_>, x: &Matrix<'_>, threads: usize) -> PyResult<Array1<f64>> {
-        self.by_rows(py, x, threads, |model, x| of_rows(model).predict_mean(x))
+        self.in_blocks(py, x, threads, false, |model, x| of_rows(model).predict_mean(x))
     }
 
     /// Returns the results of `find` for the prediction of each output, `[K]`, and the noise variances `known` of the rows, `[N]`.
@@ -260,7 +273,7 @@ impl Model {
             let x = rows.view();
             let outputs: Vec<usize> = (0..if model.has_several_outputs() { model.outputs() } else { 1 }).collect();
             let mut evaluation = Evaluation::new(model, &outputs)?;
-            let block = block_rows(model, x.ncols());
+            let block = block_rows(model, x.ncols(), BLOCK_ROWS.start);
             for start in (0..x.nrows()).step_by(block) {
                 if interrupt.is_raised() {
                     return Err(Error::Interrupted);
@@ -350,7 +363,7 @@ impl Model {
 
     /// Returns only the means, [N, K].
     fn predict_output_means<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        Ok(self.by_rows(py, &x, threads, |model, x| of_rows(model).predict_output_means(x))?.to_pyarray(py))
+        Ok(self.in_blocks(py, &x, threads, false, |model, x| of_rows(model).predict_output_means(x))?.to_pyarray(py))
     }
 
     /// Ratios of the variances of the outputs to those of the first, `[K]`; empty for one output.
@@ -375,6 +388,11 @@ impl Model {
     fn with_sparse_kernel(&self, kernel: &str, centres: Csr<'_>) -> PyResult<Model> {
         let model = (*self.model).clone().with_sparse_kernel(&kernel_of(kernel)?, &sparse(&centres)?);
         model.map(Model::new).map_err(exception)
+    }
+
+    /// Returns this model with centres that are sparse rows, if its kernel can be computed from them.
+    fn with_sparse_centres(&self) -> Model {
+        Model::new((*self.model).clone().with_sparse_centres())
     }
 
     /// Returns mean, model variance and noise variance at rows, or at values of the basis functions for an external
@@ -971,10 +989,16 @@ impl Model {
     }
 }
 
-/// Returns the rows of a block that is predicted between two checks for an interrupt.
-fn block_rows(model: &relvec::Model, columns: usize) -> usize {
+/// Returns the rows of a block that is predicted between two checks for an interrupt, at least `least`. Sparse rows that
+/// are filled in may be so wide that a block is a single row.
+fn block_rows(model: &relvec::Model, columns: usize, least: usize) -> usize {
     let vectors = model.relevance.len() + 1;
-    (BLOCK_WORK / (vectors * (vectors + columns))).clamp(BLOCK_ROWS.start, BLOCK_ROWS.end)
+    (BLOCK_WORK / (vectors * (vectors + columns))).clamp(least, BLOCK_ROWS.end)
+}
+
+/// Returns whether a prediction needs the rows themselves: the kernel of a row with itself or with retained rows.
+fn needs_rows(model: &relvec::Model) -> bool {
+    model.process.is_some() || model.kept_rows.is_some()
 }
 
 /// Returns the model; for an external kernel as a model of rows of basis function values.
@@ -1013,7 +1037,9 @@ pub(crate) fn sparse_kernel<'py>(
 fn read<'m>(model: &'m relvec::Model, input: &'m Input) -> relvec::Result<(Cow<'m, relvec::Model>, CowArray<'m, f64, Ix2>)> {
     Ok(match (input, &model.expansion.basis) {
         (Input::Dense(x), _) => (of_rows(model), x.view().into()),
-        (Input::Sparse(x), FittedBasis::Sparse { .. }) => (Cow::Owned(model.on_basis()), model.basis_values(x)?.into()),
+        (Input::Sparse(x), FittedBasis::Sparse { .. }) if !needs_rows(model) => {
+            (Cow::Owned(model.on_basis()), model.basis_values(x)?.into())
+        }
         (Input::Sparse(x), _) => (of_rows(model), x.to_dense().into()),
     })
 }

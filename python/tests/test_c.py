@@ -29,6 +29,7 @@ from exported import (
 )
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
+from scipy import sparse
 from support import PARAMETERS, PINNED, papers, rvc, rvr
 
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic"]
@@ -157,6 +158,13 @@ def test_defaults(tmp_path):
     check(RVR().fit(S, T), NEW, tmp_path, of_std=10.0)
     check(RVC().fit(C, Y), CLASS_ROWS, tmp_path)
     check(RVC().fit(M, K), M_NEW, tmp_path)
+
+
+def test_sparse_rows(tmp_path):
+    X = np.where(np.random.default_rng(0).random((60, 90)) < 0.1, 1.0, 0.0)
+    rows, t = sparse.csr_matrix(X), X.sum(axis=1)
+    check(RVR(gamma=0.01).fit(rows, t), X, tmp_path, of_std=10.0)
+    check(RVC(gamma=0.01).fit(rows, t > np.median(t)), X, tmp_path)
 
 
 @pytest.mark.parametrize("prior", ["ard", "process"])

@@ -96,7 +96,10 @@ def test_sums_keep_the_digits_of_years():
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
 def test_sparse_rows(kernel):
     X = np.where(np.random.default_rng(0).random((60, 90)) < 0.1, 1.0, 0.0)
-    check(SVR(kernel=kernel).fit(sparse.csr_matrix(X), X.sum(axis=1)), X)
+    rows, t = sparse.csr_matrix(X), X.sum(axis=1)
+    check(SVR(kernel=kernel).fit(rows, t), X)
+    check(RVR(kernel=kernel, gamma=0.01, fit_intercept=False).fit(rows, t), X, of_std=10.0)
+    check(rvc(kernel=kernel, gamma=0.01).fit(rows, t > np.median(t)), X)
 
 
 def test_too_many_numbers_of_sparse_rows():

@@ -177,13 +177,73 @@ def test_sparse_rows_go_through_pipelines():
     assert model.score(words, y) > 0.9
 
 
+@pytest.mark.parametrize(
+    "own", [{}, {"weight_prior": "ard"}, {"weight_prior": "ard", "variance": "healed"}, {"kernel": "linear"}]
+)
+@pytest.mark.parametrize("machine", [RVR, RVC])
+def test_relevance_vector_machines_keep_sparse_vectors(machine, own, tmp_path):
+    if machine is RVC:
+        own = {name: value for name, value in own.items() if name != "variance"}
+    X, classes, t = table(n=120, seed=6)
+    y = t if machine is RVR else classes
+    rows = sparse.csr_matrix(X)
+    dense, made = machine(**own).fit(X, y), machine(**own).fit(sparse.csc_matrix(X), y)
+    assert dense.relevance_.tolist() == made.relevance_.tolist() != []
+    assert sparse.issparse(made.relevance_vectors_) and not sparse.issparse(dense.relevance_vectors_)
+    np.testing.assert_array_equal(made.relevance_vectors_.toarray(), dense.relevance_vectors_)
+    made.save(tmp_path / "m.json")
+    dense.save(tmp_path / "d.json")
+    assert (tmp_path / "m.json").stat().st_size < (tmp_path / "d.json").stat().st_size
+    again = load(tmp_path / "m.json")
+    assert (again.relevance_vectors_ != made.relevance_vectors_).nnz == 0
+    for model, given in [(made, X), (made, rows), (again, rows), (pickle.loads(pickle.dumps(made)), rows)]:
+        if machine is RVC:
+            np.testing.assert_allclose(model.predict_proba(given), dense.predict_proba(X), atol=1e-10)
+            continue
+        found, expected = model.predict(given, return_std=True), dense.predict(X, return_std=True)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.predict(given), expected[0], rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.predict_interval(given), dense.predict_interval(X), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.leave_one_out(given, y), dense.leave_one_out(X, y), rtol=1e-6, atol=1e-6)
+    if machine is RVR:
+        np.testing.assert_allclose(made.sample_y(rows[:5]), dense.sample_y(X[:5]), rtol=1e-6, atol=1e-6)
+    if made.kernel == "linear":
+        np.testing.assert_allclose(made.coef_, dense.coef_, atol=1e-10)
+
+
+def test_the_file_of_a_relevance_vector_machine_leaves_out_zeros(tmp_path):
+    X = sparse.random(60, 2000, 0.01, format="csr", random_state=1)
+    t = np.asarray(X.sum(axis=1)).ravel()
+    for machine, own, most in [
+        (RVR, {}, 250_000),
+        (RVR, {"weight_prior": "ard", "gamma": 0.5}, 150_000),
+        (RVC, {}, 120_000),
+    ]:
+        model = machine(**own).fit(X, t if machine is RVR else t > np.median(t))
+        model.save(tmp_path / "m.json")
+        assert len(model.relevance_) > 20 and (tmp_path / "m.json").stat().st_size < most
+
+
+def test_vectors_that_are_no_sparse_rows_stay_dense():
+    X, _, t = table(n=60, features=8, share=0.4, seed=9)
+    rows = sparse.csr_matrix(X)
+    spline = rvr(kernel="linear_spline").fit(rows, t)
+    given = rvr(landmarks=X[:20] + 0.5).fit(rows, t)
+    kept = rvr(keep_statistics=True, dictionary=20, gamma=0.5).fit(rows, t)
+    for model in (spline, given, kept):
+        assert isinstance(model.relevance_vectors_, np.ndarray)
+        np.testing.assert_allclose(model.predict(rows), model.predict(X), rtol=1e-9, atol=1e-9)
+    assert kept.partial_fit(rows, t).predict(rows).shape == (60,)
+
+
 @pytest.mark.parametrize("make", [rvr, rvc])
-def test_relevance_vector_machines_fill_in_zeros(make):
-    X, classes, t = table(seed=6)
-    y = t if make is rvr else classes
-    dense, made = make().fit(X, y), make().fit(sparse.csc_matrix(X), y)
-    np.testing.assert_array_equal(made.relevance_vectors_, dense.relevance_vectors_)
-    np.testing.assert_array_equal(made.predict(sparse.csr_matrix(X)), dense.predict(X))
+def test_a_fit_to_sparse_rows_can_be_continued(make):
+    X, classes, t = table(n=120, seed=8)
+    y, rows = t if make is rvr else classes > 0, sparse.csr_matrix(X)
+    model = make(gamma=0.1, warm_start=True).fit(rows, y)
+    first = model.log_evidence_
+    assert model.fit(rows, y).log_evidence_ == pytest.approx(first, abs=1.0)
+    assert sparse.issparse(model.relevance_vectors_)
 
 
 @pytest.mark.parametrize("machine", [RVR, RVC])

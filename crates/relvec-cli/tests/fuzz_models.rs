@@ -130,6 +130,11 @@ fn kinds() -> Vec<(String, Model)> {
     let kernel: Kernel = Rbf { gamma: vec![0.5, 2.0].into() }.into();
     let svm = Svm { kernel, threads: Some(1), ..Svm::default() };
     add("sparse", svm.fit_sparse(&SparseRows::from_dense(x.view()), &three).unwrap().0);
+    for name in ["healed", "process", "outputs", "one_vs_one"] {
+        let Some((_, model)) = all.iter().find(|(own, _)| own == name) else { panic!("no model {name}") };
+        let model = model.clone().with_sparse_centres();
+        all.push((format!("{name} sparse"), model));
+    }
     all
 }
 

@@ -68,7 +68,7 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, EncodedCell, EncodedColumn, Encoding, Expansion, FORMAT_VERSION,
     FittedBasis, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, Margins, Missing, Model, Moderation, Posterior,
-    PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
+    PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, StoredRows, Variance,
 };
 pub use multi_class::MultiClass;
 pub use ndarray;

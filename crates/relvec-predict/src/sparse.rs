@@ -11,6 +11,12 @@ use crate::prelude::*;
 /// Name of the rows in errors.
 const WHAT: &str = "sparse rows";
 
+/// Share of entries from which on sparse rows are processed as dense ones. In two rows with this share of entries, a
+/// sixteenth of the features have entries in both. A product of scattered entries takes about 16 times as long as one
+/// in a vectorised product of dense rows. At twice this share sparse products take 4 times as long as dense ones, and
+/// at half of it a quarter.
+const DENSE_SHARE: f64 = 0.25;
+
 /// Sparse rows, [N, D], compressed by rows (CSR).
 ///
 /// ```
@@ -215,6 +221,12 @@ impl SparseRows {
     /// Returns the share of non-zero numbers, from 0 to 1.
     pub fn share(&self) -> f64 {
         self.values.len() as f64 / (self.nrows() as f64 * self.ncols() as f64).max(1.0)
+    }
+
+    /// Returns true if kernel values are computed faster from all numbers, zeros included, than from the entries.
+    #[doc(hidden)]
+    pub fn is_nearly_dense(&self) -> bool {
+        self.share() >= DENSE_SHARE
     }
 
     /// Returns the index of the first entry of each row, and the end of the last row, [N + 1].

@@ -48,7 +48,7 @@ pub use linalg::thread_pool;
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, EncodedCell, EncodedColumn, Encoding, Expansion,
     FORMAT_VERSION, FittedBasis, FittedModel, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins,
-    Missing, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
+    Missing, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, StoredRows, Variance,
 };
 pub use query::{Answer, Query, RowSource, SampledRows, Survey};
 #[doc(inline)]

@@ -1,6 +1,6 @@
 //! Kernel values between sparse rows, which are never expanded to dense rows.
 //!
-//! Every kernel except the linear spline is a function of a sum over features. A feature that is 0 in both rows adds
+//! Every kernel except the linear spline, periodic kernels and sums of kernels is a function of a sum over features. A feature that is 0 in both rows adds
 //! nothing to it. For squares and absolute differences, the sum consists of one sum per row and a correction for the
 //! features that both rows have. Only these features are compared between pairs of rows.
 
@@ -10,9 +10,10 @@ use ndarray::{Array2, Axis};
 
 use super::distance::{TOLERANCE, lost};
 use super::form::Form;
-use super::{Gamma, Kernel};
+use super::{Fill, Gamma, Kernel};
 use crate::error::{Error, Result};
 use crate::sparse::{SparseRow, SparseRows};
+use crate::vector;
 
 /// A kernel at sparse rows, [m, D], prepared once for many other rows.
 #[derive(Debug)]
@@ -60,7 +61,9 @@ impl Term {
             Form::Products(_) => Ok(Term::Product),
             Form::Other => {
                 let expected = "another kernel for sparse rows, a function of a sum over features; or dense rows";
-                Err(Error::Parameter { name: "kernel".into(), found: kernel.name().into(), expected: expected.into() })
+                // A periodic kernel alone is a sum of one term.
+                let found = if kernel.as_sum().is_some() { "a sum of kernels, or periodic" } else { kernel.name() };
+                Err(Error::Parameter { name: "kernel".into(), found: found.into(), expected: expected.into() })
             }
         }
     }
@@ -85,16 +88,34 @@ impl Kernel {
     /// Checks that the kernel has values between sparse rows.
     ///
     /// # Errors
-    /// Returns an error for the linear spline.
+    /// Returns an error for the linear spline, periodic kernels and sums of kernels.
     #[doc(hidden)]
     pub fn check_sparse(&self) -> Result<()> {
         Term::of(self).map(|_| ())
     }
 
+    /// Returns the function that computes the resolved kernel between dense rows, [B, D], and the sparse rows `b`,
+    /// [m, D]: [B, m]. Rows with few zeros are processed as dense ones.
+    ///
+    /// # Errors
+    /// Returns an error for the linear spline, periodic kernels and sums of kernels.
+    #[doc(hidden)]
+    pub fn at_sparse(&self, b: &SparseRows) -> Result<Fill<'_>> {
+        self.check_sparse()?;
+        if b.is_nearly_dense() {
+            return Ok(self.at(b.to_dense().view()));
+        }
+        let centres = SparseCentres::new(self, b.clone())?;
+        Ok(Box::new(move |rows, phi| {
+            let (rows, mut room) = (SparseRows::from_dense(rows), vec![]);
+            vector::each_row(phi, |i, out| centres.fill(rows.row(i), None, &mut room, out));
+        }))
+    }
+
     /// Returns k(a_i, b_j) of sparse rows, [n, m], for `a`, [n, D], and `b`, [m, D]. The kernel is resolved.
     ///
     /// # Errors
-    /// Returns an error for the linear spline.
+    /// Returns an error for the linear spline, periodic kernels and sums of kernels.
     ///
     /// # Panics
     /// Panics if the rows have different numbers of columns.

@@ -8,7 +8,8 @@ use alloc::collections::BTreeSet;
 use core::fmt::Display;
 
 use super::{
-    Committee, FittedBasis, KeptRows, KeptStatistics, LabelRegression, Margins, Model, Posterior, ProcessPrior, Variance,
+    Committee, FittedBasis, KeptRows, KeptStatistics, LabelRegression, Margins, Model, Posterior, ProcessPrior, StoredRows,
+    Variance,
 };
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
@@ -485,7 +486,15 @@ impl KeptRows {
         at.require(noisy, "rows", "rows of a model without kernel or noise", "no kept rows")?;
         at.require(n > 0, "rows", "none", "at least one row")?;
         at.require(self.rows.ncols() == d, "rows", format!("rows of {}", self.rows.ncols()), format!("rows of {d}"))?;
-        at.numbers("rows", &self.rows, any, FINITE)?;
+        match &self.rows {
+            StoredRows::Dense(rows) => at.numbers("rows", rows, any, FINITE)?,
+            StoredRows::Sparse(rows) => {
+                let sparse = matches!(model.expansion.basis, FittedBasis::Sparse { .. }) && model.scaling.is_none();
+                let expected = "a list of rows unless the centres are sparse, without standardisation";
+                at.require(sparse, "rows", "sparse rows", expected)?;
+                at.numbers("rows.values", rows.values(), any, FINITE)?;
+            }
+        }
         at.length("residuals", self.residuals.len(), n, "row")?;
         at.numbers("residuals", &self.residuals, any, FINITE)?;
         at.length("weights", self.weights.len(), n, "row")?;

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use serde::{Deserialize, Serialize};
 
-use super::{FittedBasis, Model, Moderation, Posterior, beyond, check_log_probability};
+use super::{FittedBasis, KeptRows, Model, Moderation, Posterior, beyond, check_log_probability};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, moderate, normalise};
@@ -176,6 +176,40 @@ impl Model {
         }
         self.expansion.basis = FittedBasis::Sparse { kernel: kernel.clone(), centres: centres.clone() };
         Ok(self)
+    }
+
+    /// Returns the model with centres and retained rows that are sparse, in memory and in its file. Predictions agree to
+    /// rounding. Only models whose centres are training rows change, without standardisation and kept statistics, and with a
+    /// kernel that is a function of a sum over features.
+    ///
+    /// ```
+    /// use relvec_predict::{FittedBasis, Model, Result};
+    ///
+    /// fn without_zeros(model: Model) -> Result<String> {
+    ///     let small = model.with_sparse_centres();
+    ///     assert!(!matches!(small.expansion.basis, FittedBasis::Kernel { .. }));
+    ///     small.to_json()
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_sparse_centres(mut self) -> Model {
+        let plain = self.scaling.is_none() && self.statistics.is_none() && !self.learned_centres;
+        let FittedBasis::Kernel { kernel, centres } = &self.expansion.basis else { return self };
+        if !plain || kernel.check_sparse().is_err() {
+            return self;
+        }
+        // A list of no centres does not state the number of features.
+        let centres = match self.relevance.is_empty() {
+            true => SparseRows::empty(self.n_features),
+            false => SparseRows::from_dense(centres.view()),
+        };
+        self.expansion.basis = FittedBasis::Sparse { kernel: kernel.clone(), centres };
+        self.kept_rows = self.kept_rows.map(|kept| KeptRows { rows: kept.rows.into_sparse(), ..kept });
+        if let Some(committee) = &mut self.committee {
+            let members = core::mem::take(&mut committee.members);
+            committee.members = members.into_iter().map(Model::with_sparse_centres).collect();
+        }
+        self
     }
 
     pub(super) fn as_external(&self) -> Model {

@@ -6,10 +6,10 @@
 
 use crate::parallel::*;
 use crate::prelude::*;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, Axis, s};
 use serde::{Deserialize, Serialize};
 
-use super::{FittedBasis, Model, Prediction, check_predicted};
+use super::{Model, Prediction, StoredRows, check_predicted};
 use crate::error::{Error, Result};
 use crate::kernel::{Fill, Kernel};
 use crate::linalg;
@@ -37,8 +37,7 @@ rules! {
 #[serde(deny_unknown_fields)]
 pub struct KeptRows {
     /// The retained rows, [N', D], after scaling.
-    #[serde(with = "super::stored::rows")]
-    pub rows: Array2<f64>,
+    pub rows: StoredRows,
     /// Residuals t_n - phi_n'mu, `[N']`, in units of the target.
     pub residuals: Vec<f64>,
     /// Noise precision of each row divided by that of the model, `[N']`: its sample weight. For a sample of the rows it
@@ -80,6 +79,8 @@ struct Healer<'a> {
     model: &'a Model,
     kept: &'a KeptRows,
     kernel: &'a Kernel,
+    /// The kernel at the centres, prepared once.
+    at_centres: Fill<'a>,
     /// The kernel at the retained rows, prepared once.
     at_kept: Fill<'a>,
     /// Noise precision, 1 / sigma^2.
@@ -113,7 +114,7 @@ impl<'a> Healer<'a> {
     fn new(model: &'a Model) -> Result<Healer<'a>> {
         let expected = "posterior: under a process prior this variance grows away from the data without healing";
         model.refuse_process("variance", "healed", expected)?;
-        let (Some(kept), FittedBasis::Kernel { kernel, .. }) = (&model.kept_rows, &model.expansion.basis) else {
+        let (Some(kept), Some(kernel)) = (&model.kept_rows, model.kernel()) else {
             let expected = "posterior; healed requires a regression model with a kernel, fitted to keep rows (keep_rows)";
             return Err(Error::Parameter { name: "variance".into(), found: "healed".into(), expected: expected.into() });
         };
@@ -121,7 +122,12 @@ impl<'a> Healer<'a> {
         let beta = 1.0 / posterior.noise_variance.expect("checked with the kept rows");
         let bias = usize::from(model.intercept_alpha.is_some());
         let mut weighted = Array2::ones((kept.rows.nrows(), bias + model.relevance.len()));
-        model.fill_scaled(kept.rows.view(), weighted.slice_mut(s![.., bias..]));
+        let at_centres = model.at_centres();
+        let mut phi = weighted.slice_mut(s![.., bias..]);
+        match &kept.rows {
+            StoredRows::Dense(rows) => at_centres(rows.view(), phi),
+            StoredRows::Sparse(rows) => model.fill_sparse(rows, phi.view_mut())?,
+        }
         for (mut column, scale) in weighted.columns_mut().into_iter().zip(&posterior.scale) {
             column *= *scale;
         }
@@ -140,8 +146,11 @@ impl<'a> Healer<'a> {
         };
         weighted.outer_iter_mut().zip(&kept.weights).for_each(|(mut row, c)| row *= *c);
         let pull = kept.residuals.iter().zip(&kept.weights).map(|(r, c)| r * c).collect();
-        let at_kept = kernel.at(kept.rows.view());
-        Ok(Healer { model, kept, kernel, at_kept, beta, weighted, factor, pull })
+        let at_kept = match &kept.rows {
+            StoredRows::Dense(rows) => kernel.at(rows.view()),
+            StoredRows::Sparse(rows) => kernel.at_sparse(rows)?,
+        };
+        Ok(Healer { model, kept, kernel, at_centres, at_kept, beta, weighted, factor, pull })
     }
 
     fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
@@ -177,7 +186,7 @@ impl<'a> Healer<'a> {
         u *= self.beta;
         linalg::solve_lower_alone(self.factor.view(), u.view_mut());
         let mut phi = Array2::ones((n, self.weighted.ncols()));
-        self.model.fill_scaled(x, phi.slice_mut(s![.., bias..]));
+        (self.at_centres)(x, phi.slice_mut(s![.., bias..]));
         let scale = &self.model.posterior.as_ref().expect("asked for at the start").scale;
         phi.columns_mut().into_iter().zip(scale).for_each(|(mut column, s)| column *= *s);
         let mut v = phi.reversed_axes().as_standard_layout().into_owned();
@@ -199,15 +208,6 @@ impl<'a> Healer<'a> {
                 mean[i] += left * self.beta * k.dot(&self.pull) / (alpha + sparsity);
             }
             variance[i] += factor * left * left / (alpha + sparsity);
-        }
-    }
-}
-
-impl Model {
-    /// Fills `out`, `[N, M]`, with the kernel between the centres and scaled rows `x`, `[N, D]`, without the bias.
-    fn fill_scaled(&self, x: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
-        if let (FittedBasis::Kernel { kernel, centres }, false) = (&self.expansion.basis, self.relevance.is_empty()) {
-            kernel.at(centres.view())(x, out);
         }
     }
 }

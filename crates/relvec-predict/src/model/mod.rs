@@ -27,7 +27,7 @@ use core::f64::consts::PI;
 
 use crate::parallel::*;
 use crate::prelude::*;
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, ShapeError, s};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ pub use self::margins::Margins;
 pub use self::posterior_rule::PosteriorRule;
 use self::process::NEEDS_KERNEL;
 pub use self::process::{ProcessPrior, Residual};
-pub use self::stored::rows;
+pub use self::stored::{StoredRows, rows};
 
 /// Version of the model file that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
@@ -101,7 +101,7 @@ pub enum FittedBasis {
         #[serde(with = "stored::rows")]
         centres: Array2<f64>,
     },
-    /// A kernel at centres that are sparse rows. Fits to sparse rows have it.
+    /// A kernel at centres that are sparse rows. Fits to sparse rows have it, and [`Model::with_sparse_centres`].
     Sparse {
         /// The kernel, with a number for every parameter.
         kernel: Kernel,
@@ -730,25 +730,26 @@ impl Model {
                     target.assign(&rows.column(*column));
                 }
             }),
-            // An empty list of centres has no number of features, and there is nothing to fill.
-            FittedBasis::Kernel { .. } if self.relevance.is_empty() => Box::new(|_, _| {}),
-            FittedBasis::Kernel { kernel, centres } => {
-                let fill = kernel.at(centres.view());
+            FittedBasis::External { .. } => Box::new(|rows, mut phi| phi.assign(&rows)),
+            FittedBasis::Kernel { .. } | FittedBasis::Sparse { .. } => {
+                let fill = self.at_centres();
                 Box::new(move |rows, phi| {
                     let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
                     fill(scaled.as_ref().map_or(rows, |r| r.view()), phi);
                 })
             }
-            FittedBasis::Sparse { kernel, centres } => {
-                let centres = SparseCentres::new(kernel, centres.clone()).expect("check_rows refuses any other kernel");
-                Box::new(move |rows, phi| {
-                    let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
-                    let rows = SparseRows::from_dense(scaled.as_ref().map_or(rows, |r| r.view()));
-                    let mut room = vec![];
-                    vector::each_row(phi, |i, out| centres.fill(rows.row(i), None, &mut room, out));
-                })
-            }
-            FittedBasis::External { .. } => Box::new(|rows, mut phi| phi.assign(&rows)),
+        }
+    }
+
+    /// Returns the function that computes the kernel between scaled rows, [B, D], and the centres: [B, M]. Without a
+    /// kernel that is known, it computes nothing.
+    fn at_centres(&self) -> Fill<'_> {
+        match &self.expansion.basis {
+            // An empty list of centres has no number of features, and there is nothing to fill.
+            _ if self.relevance.is_empty() => Box::new(|_, _| {}),
+            FittedBasis::Kernel { kernel, centres } => kernel.at(centres.view()),
+            FittedBasis::Sparse { kernel, centres } => kernel.at_sparse(centres).expect("check_rows refuses any other kernel"),
+            FittedBasis::Given {} | FittedBasis::External { .. } => Box::new(|_, _| {}),
         }
     }
 
@@ -769,10 +770,17 @@ impl Model {
         self.check_rows(ArrayView2::from_shape((0, x.ncols()), &[]).expect("no numbers are enough for no rows"))?;
         check_sparse("rows to predict", x)?;
         let mut out = Array2::zeros((x.nrows(), self.relevance.len()));
+        self.fill_sparse(x, out.view_mut())?;
+        Ok(out)
+    }
+
+    /// Fills `out`, [N, M], with the values of the basis functions at sparse rows `x`, [N, D], without the bias. The rows
+    /// have been checked.
+    fn fill_sparse(&self, x: &SparseRows, mut out: ArrayViewMut2<f64>) -> Result<()> {
         let height = self.tile_rows();
         let tiles = out.axis_chunks_iter_mut(Axis(0), height).into_par_iter().enumerate();
         match (&self.expansion.basis, &self.scaling) {
-            (FittedBasis::Sparse { kernel, centres }, None) => {
+            (FittedBasis::Sparse { kernel, centres }, None) if !centres.is_nearly_dense() => {
                 let centres = SparseCentres::new(kernel, centres.clone())?;
                 tiles.for_each_init(Vec::new, |room, (k, phi)| {
                     vector::each_row(phi, |i, out| centres.fill(x.row(k * height + i), None, room, out));
@@ -786,7 +794,7 @@ impl Model {
                 });
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Returns the text of the model file: JSON with the format version and a checksum.
@@ -845,16 +853,21 @@ impl Model {
             return Err(fail("the checksum does not match the contents: the file was altered after it was written".into()));
         }
         model.check()?;
-        if let FittedBasis::Kernel { centres, .. } | FittedBasis::External { centres: Some(centres) } = &mut model.expansion.basis
+        model.restore_empty().map_err(|e| fail(e.to_string()))?;
+        Ok(model)
+    }
+
+    /// Restores the number of columns of centres and weights without rows: a list of no rows does not state it.
+    fn restore_empty(&mut self) -> core::result::Result<(), ShapeError> {
+        if let FittedBasis::Kernel { centres, .. } | FittedBasis::External { centres: Some(centres) } = &mut self.expansion.basis
             && centres.nrows() == 0
         {
-            // A list of no rows does not state their length.
-            *centres = Array2::from_shape_vec((0, model.n_features), vec![]).map_err(|e| fail(e.to_string()))?;
+            *centres = Array2::from_shape_vec((0, self.n_features), vec![])?;
         }
-        if model.expansion.weights.nrows() == 0 {
-            model.expansion.weights = Array2::zeros((0, model.outputs()));
+        if self.expansion.weights.nrows() == 0 {
+            self.expansion.weights = Array2::zeros((0, self.outputs()));
         }
-        Ok(model)
+        self.committee.iter_mut().flat_map(|committee| &mut committee.members).try_for_each(Model::restore_empty)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use serde::{Deserialize, Serialize};
 
-use super::{FittedBasis, Model};
+use super::Model;
 use crate::error::{Result, require};
 use crate::kernel::Kernel;
 use crate::linalg::{self, dot};
@@ -68,7 +68,7 @@ impl Model {
     #[doc(hidden)]
     pub fn residual(&self) -> Result<Option<Residual<'_>>> {
         let Some(process) = &self.process else { return Ok(None) };
-        let FittedBasis::Kernel { kernel, .. } = &self.expansion.basis else {
+        let Some(kernel) = self.kernel() else {
             self.refuse_process("basis", "values of basis functions", NEEDS_KERNEL)?;
             return Ok(None);
         };

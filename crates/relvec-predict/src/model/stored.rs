@@ -1,9 +1,85 @@
-//! Storage of arrays in the model file: matrices as lists of rows, and a dimension of one function left out.
+//! Storage of arrays in the model file: matrices as lists of rows or without their zeros, and a dimension of one
+//! function left out.
+
+use core::fmt;
 
 use ndarray::Array2;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::prelude::*;
+use crate::sparse::SparseRows;
+
+/// Rows of a table, [N, D], with their zeros or without. A file has a list of rows, or the parts of sparse rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoredRows {
+    /// All numbers.
+    Dense(Array2<f64>),
+    /// The numbers that are not zero.
+    Sparse(SparseRows),
+}
+
+impl StoredRows {
+    /// Returns N, the number of rows.
+    pub fn nrows(&self) -> usize {
+        match self {
+            StoredRows::Dense(rows) => rows.nrows(),
+            StoredRows::Sparse(rows) => rows.nrows(),
+        }
+    }
+
+    /// Returns D, the number of columns.
+    pub fn ncols(&self) -> usize {
+        match self {
+            StoredRows::Dense(rows) => rows.ncols(),
+            StoredRows::Sparse(rows) => rows.ncols(),
+        }
+    }
+
+    /// Returns the same rows without their zeros.
+    #[must_use]
+    pub fn into_sparse(self) -> StoredRows {
+        match self {
+            StoredRows::Dense(rows) => StoredRows::Sparse(SparseRows::from_dense(rows.view())),
+            sparse => sparse,
+        }
+    }
+}
+
+impl Serialize for StoredRows {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            StoredRows::Dense(dense) => rows::serialize(dense, s),
+            StoredRows::Sparse(sparse) => sparse.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredRows {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<StoredRows, D::Error> {
+        d.deserialize_any(AnyRows)
+    }
+}
+
+/// Reads rows in either form.
+struct AnyRows;
+
+impl<'de> Visitor<'de> for AnyRows {
+    type Value = StoredRows;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a list of rows, or sparse rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<StoredRows, A::Error> {
+        rows::deserialize(SeqAccessDeserializer::new(list)).map(StoredRows::Dense)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, parts: A) -> Result<StoredRows, A::Error> {
+        SparseRows::deserialize(MapAccessDeserializer::new(parts)).map(StoredRows::Sparse)
+    }
+}
 
 fn matrix<E: Error>(rows: &[Vec<f64>], what: &str) -> Result<Array2<f64>, E> {
     let columns = rows.first().map_or(0, Vec::len);

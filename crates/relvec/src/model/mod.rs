@@ -15,7 +15,7 @@ pub(crate) use relvec_predict::internal::model::{
 pub use relvec_predict::{
     ClassFunctions, Committee, Counts, Decision, Decisions, EncodedCell, EncodedColumn, Encoding, Expansion, FORMAT_VERSION,
     FittedBasis, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, Margins, Missing, Model, Moderation, Posterior,
-    PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
+    PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, StoredRows, Variance,
 };
 
 pub(crate) use self::averaged::{Averaging, FittedRows, MOST_EXPECTED};

@@ -228,7 +228,7 @@ impl Rvm {
 
     fn check_same_kernel(&self, model: &Model) -> Result<()> {
         let found = match &model.expansion.basis {
-            FittedBasis::Kernel { kernel, .. } if self.basis == Basis::Kernel => {
+            FittedBasis::Kernel { kernel, .. } | FittedBasis::Sparse { kernel, .. } if self.basis == Basis::Kernel => {
                 if self.kernels.is_empty() && kernel.name() != self.kernel.name() {
                     format!("{}, and that of the model is {}", self.kernel.name(), kernel.name())
                 } else {

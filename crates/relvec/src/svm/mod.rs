@@ -32,11 +32,6 @@ pub use self::report::{Probabilities, SvmFunction, SvmObserver, SvmProgress, Svm
 
 /// Number of folds that provide the values to which a sigmoid is fitted.
 const FOLDS: usize = 5;
-/// Share of entries from which on sparse rows are processed as dense ones. In two rows with this share of entries, a
-/// sixteenth of the features have entries in both. A product of scattered entries takes about 16 times as long as one
-/// in a vectorised product of dense rows. At twice this share sparse products take 4 times as long as dense ones, and
-/// at half of it a quarter.
-const DENSE_SHARE: f64 = 0.25;
 /// Number of steps at which any search ends. Tables with more than a hundredth as many rows may take 100 steps per row.
 const MOST_STEPS: usize = 10_000_000;
 
@@ -477,7 +472,7 @@ impl Svm {
                 let kernel = design::resolve(&self.kernel, own.view(), &rows.weights)?;
                 Points::Kernel { kernel, x: own.select(Axis(0), &first) }
             }
-            (_, Features::Sparse(own)) if own.share() >= DENSE_SHARE => {
+            (_, Features::Sparse(own)) if own.is_nearly_dense() => {
                 self.kernel.check_sparse()?;
                 let dense = own.to_dense();
                 let kernel = design::resolve(&self.kernel, dense.view(), &rows.weights)?;

@@ -114,6 +114,40 @@ fn model_of_sparse_rows_loads_and_predicts_as_when_it_was_written() {
     );
 }
 
+/// Models whose relevance vectors, and rows for a healed variance, are sparse predict four rows of 12 features.
+#[test]
+fn relevance_vectors_of_sparse_rows_load_and_predict_as_when_they_were_written() {
+    let entries: [&[(usize, f64)]; 4] = [
+        &[(0, 0.58), (1, 0.2), (8, 0.62)],
+        &[(4, 0.37), (6, 0.58), (7, 0.84), (11, 0.67)],
+        &[(0, 0.93), (1, 0.56), (6, 0.82), (10, 0.01)],
+        &[(0, 0.72), (4, 0.69), (7, 0.7)],
+    ];
+    let mut x = Array2::zeros((4, 12));
+    entries.iter().enumerate().for_each(|(n, row)| row.iter().for_each(|(column, value)| x[[n, *column]] = *value));
+    for (name, mean, std) in [
+        (
+            "sparse_healed",
+            [1.3060706043013075, -0.30840233441709713, 1.9710516875484583, 1.2361795068171915],
+            [0.21633204863696412, 0.22540423882712932, 0.24616097594866396, 0.22473524841827158],
+        ),
+        (
+            "sparse_process",
+            [1.0593362303696838, 0.005890717551043978, 1.8236868016271632, 0.8203516500003968],
+            [0.4088351404601446, 0.5216654257110237, 0.5352781392026719, 0.4455437208949084],
+        ),
+    ] {
+        let file = fs::read_to_string(folder().join(format!("{name}.json"))).unwrap();
+        let model = Model::from_json(&file).unwrap();
+        assert!(matches!(model.expansion.basis, FittedBasis::Sparse { .. }), "{name}");
+        assert_eq!(model.kept_rows.as_ref().map(|kept| kept.rows.nrows()), (name == "sparse_healed").then_some(40));
+        assert_eq!(model.to_json().unwrap(), file, "{name}");
+        let found = model.predict(x.view()).unwrap();
+        close(name, &found.mean.to_vec(), &mean, TOLERANCE);
+        close(name, &found.std().to_vec(), &std, TOLERANCE);
+    }
+}
+
 #[test]
 fn statistics_load_as_they_were_written() {
     let bytes = fs::read(folder().join("statistics.bin")).unwrap();

@@ -209,3 +209,112 @@ fn sparse_fits_reject_unsupported_settings() {
     let message = refused(Svm::default(), &few);
     assert!(message.contains("targets: expected 3, one per row, found 20"), "{message}");
 }
+
+/// Models of every kind that sparse rows may have, fitted to dense rows.
+fn models_of(x: ArrayView2<f64>) -> Vec<(&'static str, Model)> {
+    let t: Array1<f64> = x.rows().into_iter().enumerate().map(|(i, r)| r.sum() + 0.1 * (7.0 * i as f64).cos()).collect();
+    let both = ndarray::stack![ndarray::Axis(1), t, t.mapv(|v| 3.0 * v * v)];
+    let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > -1.0) + usize::from(*t > 1.0)).collect();
+    let base = Rvm { kernel: Rbf { gamma: 0.05.into() }.into(), ..Rvm::default() };
+    let process = |kernel: Kernel| Rvm { kernel, weight_prior: WeightPrior::Process, ..base.clone() };
+    let classes = |multi_class| Rvm { likelihood: Bernoulli::default().into(), multi_class, ..base.clone() };
+    let real = Targets::real(t.view());
+    let fit = |rvm: &Rvm, targets: &Targets| rvm.fit(x, targets).unwrap().0;
+    vec![
+        ("precisions", fit(&base, &real)),
+        ("healed", fit(&Rvm { variance: Some(Variance::Healed), ..base.clone() }, &real)),
+        ("a sample is kept", fit(&Rvm { variance: Some(Variance::Healed), keep_rows: Some(20), ..base.clone() }, &real)),
+        ("healed outputs", fit(&Rvm { variance: Some(Variance::Healed), ..base.clone() }, &Targets::outputs(both.view()))),
+        ("process", fit(&process(base.kernel.clone()), &real)),
+        ("linear process", fit(&process(Linear::default().into()), &real)),
+        ("outputs", fit(&process(Laplacian { gamma: 0.1.into() }.into()), &Targets::outputs(both.view()))),
+        ("joint", fit(&classes(MultiClass::Joint), &Targets::classes(&labels, 3))),
+        ("pairs", fit(&classes(MultiClass::OneVsOne), &Targets::classes(&labels, 3))),
+    ]
+}
+
+#[test]
+fn sparse_centres_predict_as_dense_ones_and_shrink_the_file() {
+    let (x, other) = (rows(80, 30, 0.15, 11).slice(ndarray::s![7.., ..]).to_owned(), rows(40, 30, 0.15, 12));
+    for (what, dense) in models_of(x.view()) {
+        let own = dense.clone().with_sparse_centres();
+        assert!(matches!(own.expansion.basis, FittedBasis::Sparse { .. }), "{what}");
+        assert!(dense.relevance.len() > 1, "{what}: {} relevance vectors", dense.relevance.len());
+        let (long, short) = (dense.to_json().unwrap(), own.to_json().unwrap());
+        assert!(short.len() < long.len(), "{what}: {} bytes, dense {}", short.len(), long.len());
+        assert_eq!(Model::from_json(&short).unwrap(), own, "{what}");
+        assert_eq!(own.clone().with_sparse_centres(), own, "{what}");
+        let same = |a: &[f64], b: &[f64]| {
+            let largest = b.iter().fold(1.0f64, |m, v| m.max(v.abs()));
+            for (a, b) in a.iter().zip(b) {
+                assert!((a - b).abs() <= 1e-9 * largest, "{what}: {a} {b}");
+            }
+        };
+        for x in [x.view(), other.view()] {
+            if own.n_classes().is_some() {
+                let p = |model: &Model| model.predict_log_probability(x, Moderation::Posterior).unwrap();
+                same(p(&own).as_slice().unwrap(), p(&dense).as_slice().unwrap());
+                continue;
+            }
+            let (own, dense) = (own.predict_outputs(x).unwrap(), dense.predict_outputs(x).unwrap());
+            for (own, dense) in own.iter().zip(&dense) {
+                same(&own.mean.to_vec(), &dense.mean.to_vec());
+                same(&own.std().to_vec(), &dense.std().to_vec());
+            }
+        }
+        if own.outputs() == 1 && own.n_classes().is_none() {
+            let draw = |model: &Model| model.draws(3, 1, false).unwrap().at(other.view()).unwrap();
+            same(draw(&own).slice(ndarray::s![.., 0]).to_vec().as_slice(), &draw(&dense).slice(ndarray::s![.., 0]).to_vec());
+        }
+    }
+}
+
+#[test]
+fn centres_stay_dense_where_zeros_cannot_be_left_out() {
+    let x = rows(60, 6, 0.5, 13).slice(ndarray::s![7.., ..]).to_owned();
+    let t: Array1<f64> = x.rows().into_iter().map(|r| r.sum().sin()).collect();
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0;
+    let rbf = Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), ..Rvm::default() };
+    let mut scaled = fit(rbf.clone());
+    scaled.scaling = Some(Scaling { mean: vec![1.0; 6], scale: vec![2.0; 6] });
+    for model in [
+        scaled,
+        fit(Rvm { kernel: LinearSpline::default().into(), ..rbf.clone() }),
+        fit(Rvm { keep_statistics: true, dictionary: Dictionary::Size(20), ..rbf.clone() }),
+        fit(Rvm { centres: CentreRule::Learned, ..rbf }),
+    ] {
+        assert_eq!(model.clone().with_sparse_centres(), model);
+    }
+}
+
+#[test]
+fn damaged_kept_rows_without_zeros_are_rejected_with_their_position() {
+    let x = rows(40, 6, 0.4, 14).slice(ndarray::s![7.., ..]).to_owned();
+    let t: Array1<f64> = x.rows().into_iter().map(|r| r.sum().sin()).collect();
+    let rvm = Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), variance: Some(Variance::Healed), ..Rvm::default() };
+    let dense = rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0;
+    let own = dense.clone().with_sparse_centres();
+    let broken = |model: &Model, rows: StoredRows| {
+        let mut model = model.clone();
+        model.kept_rows.as_mut().unwrap().rows = rows;
+        Model::from_json(&model.to_json().unwrap()).unwrap_err().to_string()
+    };
+    let kept = own.kept_rows.as_ref().unwrap().rows.clone();
+    let mixed = broken(&dense, kept.clone());
+    assert!(mixed.contains("model.kept_rows.rows: found sparse rows, expected a list of rows unless"), "{mixed}");
+    let StoredRows::Sparse(sparse) = kept else { panic!("sparse rows") };
+    let fewer = broken(&own, StoredRows::Sparse(sparse.select(&[0])));
+    assert!(fewer.contains("model.kept_rows.residuals: found"), "{fewer}");
+    let narrow = broken(&own, StoredRows::Sparse(SparseRows::empty(5)));
+    assert!(narrow.contains("model.kept_rows.rows: found none"), "{narrow}");
+    let text = own.to_json().unwrap().replacen("\"rows\":{\"starts\":[0", "\"rows\":{\"starts\":[1", 1);
+    let message = Model::from_json(&text).unwrap_err().to_string();
+    assert!(message.contains("model.kept_rows.rows: sparse rows: expected row starts that ascend from 0"), "{message}");
+    let text = own.to_json().unwrap().replacen("\"rows\":{\"starts\"", "\"rows\":{\"begins\"", 1);
+    let message = Model::from_json(&text).unwrap_err().to_string();
+    assert!(message.contains("model.kept_rows.rows") && message.contains("begins"), "{message}");
+    let mut number: serde_json::Value = serde_json::from_str(&own.to_json().unwrap()).unwrap();
+    number["model"]["kept_rows"]["rows"] = serde_json::json!(3);
+    let message = Model::from_json(&number.to_string()).unwrap_err().to_string();
+    assert!(message.contains("expected a list of rows, or sparse rows"), "{message}");
+}

@@ -115,6 +115,7 @@ fn public_types_are_send_and_sync() {
         Statistics,
         Sequential,
         Status,
+        StoredRows,
         StudentT,
         Svm,
         SvmFunction,

@@ -12,7 +12,7 @@ use crate::error::{Result, require};
 use crate::kernel::{Form, Gamma};
 use crate::likelihood::Likelihood;
 use crate::memory::{self, afford};
-use crate::model::{KeptOutput, KeptRows, Model, Variance, row_weights};
+use crate::model::{KeptOutput, KeptRows, Model, StoredRows, Variance, row_weights};
 use crate::process::parameters::Moments;
 use crate::report::{Interpolation, Report};
 use crate::rvm::compose::{student_t, time_budget};
@@ -181,7 +181,7 @@ impl Rvm {
         };
         let KeptOutput { residuals, prior_variance } = of_output(0);
         let kept = KeptRows {
-            rows: rows.to_owned(),
+            rows: StoredRows::Dense(rows),
             residuals,
             weights: some.iter().map(|(_, weight)| share * weight).collect(),
             prior_variance,
