@@ -159,20 +159,20 @@ fn vectors(model: &Model) -> String {
         shown.sort_by(|i, j| size(*j).total_cmp(&size(*i)));
         shown.truncate(VECTORS);
     }
-    let centres = match &model.expansion.basis {
-        FittedBasis::Kernel { centres, .. } => Some(centres),
-        FittedBasis::External { centres } => centres.as_ref(),
-        // Sparse rows have too many features to show.
-        FittedBasis::Given {} | FittedBasis::Sparse { .. } => None,
-    };
     // Centres are stored in scaled units.
     let value = |i: usize, d: usize| {
-        let scaled = centres.map_or(f64::NAN, |centres| centres[[i, d]]);
+        let scaled = match &model.expansion.basis {
+            FittedBasis::Kernel { centres, .. } | FittedBasis::External { centres: Some(centres) } => centres[[i, d]],
+            FittedBasis::Sparse { centres, .. } => centres.row(i).iter().find(|(column, _)| *column == d).map_or(0.0, |(_, v)| v),
+            FittedBasis::External { centres: None } | FittedBasis::Given {} => f64::NAN,
+        };
         model.scaling.as_ref().map_or(scaled, |own| scaled * own.scale[d] + own.mean[d])
     };
-    let features: Vec<usize> = match centres {
-        Some(_) => by_relevance(model).into_iter().take(FEATURES_OF_VECTORS).collect(),
-        None => vec![],
+    let features: Vec<usize> = match &model.expansion.basis {
+        FittedBasis::External { centres: None } | FittedBasis::Given {} => vec![],
+        // Sparse rows have many features, and most of the first ones are 0.
+        FittedBasis::Sparse { .. } if relevance(model).is_none() => vec![],
+        _ => by_relevance(model).into_iter().take(FEATURES_OF_VECTORS).collect(),
     };
     let functions = contents::function_names(model);
     let functions_shown = functions.len().min(FUNCTIONS);
