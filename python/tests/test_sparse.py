@@ -122,6 +122,8 @@ def test_what_sparse_rows_cannot_be_combined_with_is_an_error():
     made = sparse.csr_matrix(X)
     with pytest.raises(ValueError, match="kernel = linear_spline: expected another kernel for sparse rows"):
         SVC(kernel="linear_spline").fit(made, y)
+    with pytest.raises(ValueError, match="kernel = a sum of kernels, or periodic: expected another kernel for sparse"):
+        SVC(kernel="rbf + linear").fit(made, y)
     for machine in (SVC, RVC):
         with pytest.raises(TypeError, match="Sparse precomputed kernels are not supported: pass an array"):
             machine(kernel="precomputed").fit(sparse.csr_matrix(X @ X.T), y)
@@ -257,6 +259,9 @@ def test_too_many_numbers_are_not_filled_in(machine):
         {"weight_prior": "ard"},
         {"gamma": 0.1},
         {"weight_prior": "ard", "kernel": "auto", "gamma": 0.1},
+        {"weight_prior": "ard", "gamma": 0.1, "centres": "learned"},
+        *([{"weight_prior": "ard", "gamma": 0.1, "variance": "healed"}] if machine is RVR else []),
+        *([{"weight_prior": "ard", "gamma": 0.1, "keep_rows": 10}] if machine is RVR else []),
     ):
         with pytest.raises(ValueError, match=found):
             machine(**settings).fit(wide, y)
