@@ -41,7 +41,7 @@ pub(super) fn scale(w: &mut Writer, scaling: Option<&Scaling>) {
     w.table(None, "factor", scaling.scale.iter().map(|s| 1.0 / s));
     w.code(
         None,
-        "/* The row in the units of the centres. */
+        "/* Computes the row z, standardised as the centres are, from the row x. */
 static inline void name_scale(const name_real *x, name_real *z) {
     int d;
     for (d = 0; d < NAME_FEATURES; d++) z[d] = (x[d] - NAME_AT(name_offset, d)) * NAME_AT(name_factor, d);
@@ -63,7 +63,7 @@ pub(super) fn basis(w: &mut Writer, part: Part, machine: &Machine) {
             let values = [("m", m.to_string())];
             w.code(
                 part,
-                "/* The columns that the model uses. */
+                "/* Computes phi, the columns of the row z that the model uses. */
 static inline void part_basis(const name_real *z, name_real *phi) {
     int m;
     for (m = 0; m < {m}; m++) phi[m] = z[NAME_PLACE(part_columns, m)];
@@ -79,7 +79,7 @@ static inline void part_basis(const name_real *z, name_real *phi) {
             let values = [("m", m.to_string()), ("more", more_variables(&code)), ("index", index(&code)), ("kernel", code)];
             w.code(
                 part,
-                "/* The kernel at all centres. */
+                "/* Computes phi, the kernel values of the row z and each centre. */
 static inline void part_basis(const name_real *z, name_real *phi) {
     name_real {more}c, s, t;
     int m, d{index};
@@ -112,7 +112,7 @@ fn centre_tables(w: &mut Writer, part: Part, centres: &Array2<f64>) -> &'static 
 pub(super) fn diagonal(w: &mut Writer, part: Part, kernel: &Kernel, features: usize, has_table: bool) {
     if let Some(value) = constant_diagonal(kernel) {
         let value = if value == 1.0 { "1.0$".into() } else { w.number(value) };
-        let template = "/* The kernel of a row and itself. */
+        let template = "/* Returns the kernel value of the row z and itself. */
 static inline name_real part_diagonal(const name_real *z) {
     (void)z;
     return {value};
@@ -125,7 +125,7 @@ static inline name_real part_diagonal(const name_real *z) {
     let values = [("more", more_variables(&code)), ("index", index(&code)), ("kernel", code)];
     w.code(
         part,
-        "/* The kernel of a row and itself. */
+        "/* Returns the kernel value of the row z and itself. */
 static inline name_real part_diagonal(const name_real *z) {
     name_real {more}c, s, t;
     int d{index};

@@ -198,7 +198,7 @@ fn head(w: &mut Writer, model: &Model, machine: &Machine, options: &COptions, ta
         "/* A model of relvec {{version}} (checksum of its file {{checksum}}): {{what}}.
    Predicts {{target}}
    from x, in this order: {{names}}.
-   C99 or C++11 in {{precision}} precision; no allocation; needs <math.h> alone. Rows are not checked: x must be finite.
+   C99 or C++11 in {{precision}} precision, without allocation. It needs only <math.h>. Rows are not checked: x must be finite.
    Tables: {{tables}} bytes. Stack of a prediction: about {{stack}} bytes.
    Work: about {{products}} multiply-adds and {{calls}} calls of functions in <math.h>.
 {changes}*/

@@ -110,7 +110,7 @@ fn odds(w: &mut Writer, part: Part, machine: &Machine, own: Option<&Spread>) {
     }
     let moderated = format!("f / sqrt$(1.0$ + {} * part_variance(z, phi))", w.number(PI / 8.0));
     let template = format!(
-        "/* Log odds of the second of two classes. */
+        "/* Returns the log odds of the second of two classes. */
 static inline name_real part_odds(const name_real *z, const name_real *phi) {{
     name_real f;
     (void)z;
@@ -126,7 +126,8 @@ static inline name_real part_odds(const name_real *z, const name_real *phi) {{
 /// Writes `name_probabilities` with the lines that compute p and the class k.
 fn probabilities(w: &mut Writer, machine: &Machine, declared: &str, done: &str) {
     let template = format!(
-        "/* The probabilities p of the NAME_CLASSES classes of a row x of NAME_FEATURES numbers; returns the class, from 0. */
+        "/* Computes the probabilities p of the NAME_CLASSES classes for a row x of NAME_FEATURES numbers.
+   Returns the number of the most probable class, from 0. */
 static inline int name_probabilities(const name_real *x, name_real *p) {{
 {}}}
 ",
@@ -139,7 +140,7 @@ static inline int name_probabilities(const name_real *x, name_real *p) {{
 fn class_of_probabilities(w: &mut Writer) {
     w.code(
         None,
-        "/* The most probable class of a row x, from 0. */
+        "/* Returns the number of the most probable class for a row x, from 0. */
 static inline int name_class(const name_real *x) {
     name_real p[NAME_CLASSES];
     return name_probabilities(x, p);
@@ -163,7 +164,8 @@ fn two(w: &mut Writer, machine: &Machine) {
 fn normalise(w: &mut Writer) {
     w.code(
         None,
-        "/* Probabilities from logarithms of what they are in proportion to; returns the largest. */
+        "/* Converts logarithms p of numbers proportional to probabilities to the probabilities.
+   Returns the number of the largest, from 0. */
 static inline int name_normalise(name_real *p) {
     name_real sum = 0;
     int k, most = 0;
@@ -266,7 +268,7 @@ fn member_basis(w: &mut Writer, k: usize, outer: &Machine, member: &Machine) {
 "
         }
     };
-    let head = "/* The kernels of one of the models of two classes. */
+    let head = "/* Selects or computes the kernel values of one of the binary models. */
 static inline void part_member(const name_real *z, const name_real *phi, name_real *own) {
 ";
     w.code(Some(k), &format!("{head}{body}}}\n"), &[("m", member.len().to_string())]);
@@ -275,7 +277,8 @@ static inline void part_member(const name_real *z, const name_real *phi, name_re
 /// Writes `name_couple`, which computes probabilities of all classes from the log odds of binary models.
 fn couple(w: &mut Writer, rule: MultiClass) {
     if rule != MultiClass::OneVsOne {
-        let template = "/* Probabilities from the log odds of each class against all others; returns the largest. */
+        let template = "/* Computes the probabilities p from the log odds f of each class against all others.
+   Returns the number of the largest, from 0. */
 static inline int name_couple(const name_real *f, name_real *p) {
     int k;
     for (k = 0; k < NAME_CLASSES; k++) p[k] = f[k] < 0 ? f[k] - log$(1.0$ + exp$(f[k])) : -log$(1.0$ + exp$(-f[k]));
@@ -288,8 +291,9 @@ static inline int name_couple(const name_real *f, name_real *p) {
     let values = [("least", w.number(least)), ("pivot", w.number(LEAST_PIVOT))];
     w.code(
         None,
-        "/* Probabilities from the log odds of the later class of each pair: those with the least sum of
-   (r_lk p_k - r_kl p_l)^2, r_kl the probability of k among k and l (Wu, Lin and Weng 2004), by elimination. */
+        "/* Computes the probabilities p from the log odds f of the later class of each pair, by elimination.
+   They minimise the sum of (r_lk p_k - r_kl p_l)^2, where r_kl is the probability of class k among the
+   classes k and l (Wu, Lin and Weng 2004). Returns the number of the largest, from 0. */
 static inline int name_couple(const name_real *f, name_real *p) {
     name_real r[NAME_CLASSES][NAME_CLASSES], q[NAME_CLASSES][NAME_CLASSES], t, sum = 0;
     int i, j, k, most = 0;
@@ -326,7 +330,8 @@ static inline int name_couple(const name_real *f, name_real *p) {
 
 fn votes(w: &mut Writer, machine: &Machine, margins: &Margins) {
     let template = format!(
-        "/* The values f of the NAME_FUNCTIONS functions at a row x of NAME_FEATURES numbers; above 0 means the later class. */
+        "/* Computes the values f of the NAME_FUNCTIONS decision functions for a row x of NAME_FEATURES numbers.
+   A value above 0 means the later class. */
 static inline void name_decision(const name_real *x, name_real *f) {{
 {}}}
 ",
@@ -350,11 +355,11 @@ static inline void name_decision(const name_real *x, name_real *f) {{
         }
     };
     let template = format!(
-        "/* The class that the functions vote for, from 0. */
+        "/* Returns the number, from 0, of the class that the values f of the decision functions choose. */
 static inline int name_vote(const name_real *f) {{
 {vote}}}
 
-/* The class of a row x, from 0. */
+/* Returns the number of the class of a row x, from 0. */
 static inline int name_class(const name_real *x) {{
     name_real f[NAME_FUNCTIONS];
     name_decision(x, f);
@@ -376,7 +381,8 @@ static inline int name_class(const name_real *x) {{
         }
     };
     let template = format!(
-        "/* The probabilities p of the NAME_CLASSES classes of a row x; returns the class that the functions vote for, from 0. */
+        "/* Computes the probabilities p of the NAME_CLASSES classes for a row x.
+   Returns the number, from 0, of the class that the decision functions choose. */
 static inline int name_probabilities(const name_real *x, name_real *p) {{
     name_real f[NAME_FUNCTIONS];
     int c, most;
@@ -395,7 +401,7 @@ fn labels(w: &mut Writer, classes: &[Label]) {
         return;
     }
     let names: Vec<String> = classes.iter().map(|label| literal(&label.to_string())).collect();
-    let template = "/* The name of a class. */
+    let template = "/* Returns the name of the class with number k. */
 static inline const char *name_label(int k) {
     static const char *const labels[NAME_CLASSES] = {{names}};
     return labels[k];

@@ -52,7 +52,7 @@ pub(super) fn self_test(w: &mut Writer, model: &Model, std: bool) -> Result<()> 
         ("tolerance", tolerance),
     ];
     let template =
-        "/* 0 if ten rows are predicted as relvec predicted them, else the number, from 1, of the first that is not. */
+        "/* Returns 0 if ten rows are predicted as by relvec. Otherwise returns the number, from 1, of the first row that is not. */
 static inline int name_self_test(void) {
     name_real x[NAME_FEATURES], found[{columns}], wanted, off;
     int n, i, k;

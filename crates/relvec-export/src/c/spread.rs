@@ -15,7 +15,7 @@ pub(super) fn functions(w: &mut Writer, part: Part, machine: &Machine) {
     w.table(part, "intercept", expansion.intercept.iter().copied());
     let sum = "        for (m = 0; m < {m}; m++) f[c] += NAME_AT(part_weights, c * {m} + m) * phi[m];\n";
     let template = format!(
-        "/* The functions, weights times kernels. */
+        "/* Computes the functions f: intercepts plus weights times the values phi. */
 static inline void part_functions(const name_real *phi, name_real *f) {{
     int c{};
     for (c = 0; c < {{c}}; c++) {{
@@ -37,7 +37,8 @@ pub(super) fn solve(w: &mut Writer) {
         false => ("name_real", "", "NAME_AT(row, j)"),
     };
     let template = format!(
-        "/* Solves L h = b in place, b being 0 before row `first`; L row by row{} without its diagonal, and the reciprocals of that. */
+        "/* Solves L h = b in place. b is 0 before row `first`. `lower` has the rows of L below the diagonal{},
+   `pivots` the reciprocals of the diagonal. */
 static inline void name_solve(const {kind} *lower, {step}const name_real *pivots, int first, int n, name_real *b) {{
     const {kind} *row;
     int i, j;
@@ -48,7 +49,7 @@ static inline void name_solve(const {kind} *lower, {step}const name_real *pivots
     }}
 }}
 
-/* The square of the length of h. */
+/* Returns the sum of the squares of h. */
 static inline name_real name_squares(const name_real *h, int n) {{
     name_real sum = 0;
     int i;
@@ -56,7 +57,7 @@ static inline name_real name_squares(const name_real *h, int n) {{
     return sum;
 }}
 ",
-        if w.whole_triangles { ", in steps of each row" } else { "" },
+        if w.whole_triangles { " in multiples of `steps`" } else { "" },
     );
     w.code(None, &template, &[]);
 }
@@ -111,7 +112,7 @@ pub(super) fn variance(w: &mut Writer, part: Part, machine: &Machine, spread: &S
     }
     let declared = |used: &str, text: &'static str| if body.contains(used) { text } else { "" };
     let template = format!(
-        "/* What is not known of the function: its variance. */
+        "/* Returns the variance of the function, without noise. */
 static inline name_real part_variance(const name_real *z, const name_real *phi) {{
     name_real v = 0{}{};
 {}    (void)z;
@@ -142,7 +143,7 @@ pub(super) fn covariances(w: &mut Writer, machine: &Machine, joint: &JointSpread
     };
     let values = [("n", n.to_string()), ("r", contrasts.to_string()), ("all", (contrasts * n).to_string())];
     let template = format!(
-        "/* Covariances of the contrasts of the classes. */
+        "/* Computes the covariances g of the contrasts of the classes. */
 static inline void name_covariances(const name_real *phi, name_real *g) {{
     name_real h[{{all}}];
     int r, s, i, from, to;
