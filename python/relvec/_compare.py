@@ -175,7 +175,7 @@ def _named(machines: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Any]
         for machine in machines:
             name = machine if isinstance(machine, str) else type(_last(machine)).__name__
             if name in named:
-                raise ValueError(f"two machines are called {name!r}: give a dict with the names that they shall have")
+                raise ValueError(f"two machines are called {name!r}: give a dict of different names")
             named[name] = machine
     if not named:
         raise ValueError("there is no machine to compare")

@@ -125,7 +125,7 @@ class PredictionIntervalDisplay(PredictionErrorDisplay):
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Targets of the rows of `X`.
         level : float, default=0.95
             Probability of the intervals, between 0 and 1.
         kind : {"actual_vs_predicted", "residual_vs_predicted"}, default="actual_vs_predicted"

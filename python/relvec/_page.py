@@ -53,7 +53,7 @@ class Pages:
         X : array-like of shape (n_samples, n_features), default=None
             Rows, as for `predict`. None: the page describes only the model.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Their true values or classes, needed with `X`.
+            True values or classes of the rows of `X`, needed with `X`.
         path : str or path-like, default=None
             File to which the page is also written.
 

@@ -50,7 +50,7 @@ class Statistics:
     kernel : str
         The kernel.
     kernel_params : dict
-        Its parameters.
+        Parameters of the kernel.
     centres : ndarray of shape (n_centres, n_features)
         The landmarks.
     feature_names : list of str or None

@@ -156,7 +156,7 @@ class RegressionDisplay:
         X : array-like of shape (n_samples, 1)
             The training rows; any rows with ``mark_relevance=False``.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Targets of the rows of `X`.
         n_std : float, default=2.0
             Half the height of the band in standard deviations. If these are infinite, the band is the interval of the
             probability that a normal distribution has within `n_std` standard deviations.
@@ -269,7 +269,7 @@ class DecisionDisplay:
     X : ndarray of shape (n_samples, 2)
         The data.
     y : ndarray of shape (n_samples,)
-        Their classes.
+        Classes of the rows of `X`.
     classes : ndarray of shape (2,)
         The classes.
     relevance : ndarray of shape (n_relevance,), default=None
@@ -363,7 +363,7 @@ class DecisionDisplay:
         X : array-like of shape (n_samples, 2)
             The training rows; any rows with ``mark_relevance=False``.
         y : array-like of shape (n_samples,)
-            Their classes.
+            Classes of the rows of `X`.
         colorbar : bool, default=True
             Whether to show the scale of the probabilities beside the figure.
         mark_relevance : bool, default=True
@@ -891,7 +891,7 @@ class ReliabilityDisplay:
         X : array-like of shape (n_samples, n_features)
             Rows, preferably not those of training.
         y : array-like of shape (n_samples,)
-            Their classes.
+            Classes of the rows of `X`.
         bins : int, default=15
             Number of bins of equal width.
         moderated : bool, default=True

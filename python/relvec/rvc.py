@@ -367,9 +367,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         X : array-like of shape (n_samples, n_features)
             The rows that the model was trained on.
         y : array-like of shape (n_samples,)
-            Their classes.
+            Classes of the rows of `X`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights, times those of their classes if `class_weight` was given.
+            Weights of the rows of `X`, times the class weights if `class_weight` was given.
 
         Returns
         -------

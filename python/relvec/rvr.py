@@ -276,11 +276,11 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         X : array-like of shape (n_samples, n_features)
             Further rows, or the first rows if nothing has been fitted yet.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Targets of the rows of `X`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights.
+            Weights of the rows of `X`.
         noise_variance : array-like of shape (n_samples,), default=None
-            Their noise variances, if those of the other rows were given.
+            Noise variances of the rows of `X`, if noise variances were given for the first rows.
 
         Returns
         -------
@@ -612,7 +612,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         X : array-like of shape (n_samples, n_features), default=None
             Rows, as for `predict`. None: the page describes only the model.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Their true values, needed with `X`.
+            True values of the rows of `X`, needed with `X`.
         path : str or path-like, default=None
             File to which the page is also written.
         noise_variance : array-like of shape (n_samples,), default=None
@@ -745,9 +745,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         X : array-like of shape (n_samples, n_features)
             The rows that the model was trained on.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+            Targets of the rows of `X`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Their weights.
+            Weights of the rows of `X`.
         noise_variance : array-like of shape (n_samples,), default=None
             The noise of each row, if it was given in `fit`.
         exposure : array-like of shape (n_samples,), default=None

@@ -301,13 +301,16 @@ pub(crate) struct FitArgs {
     ///
     /// Names: rbf, laplacian, matern32, matern52, rational_quadratic, linear, poly, sigmoid, linear_spline and
     /// periodic. If several are given, the fit takes the kernel with the highest posterior; auto tries rbf, matern52
-    /// and matern32. Write sums and products with + and *, parameters in parentheses, and features in brackets by name
-    /// or by number from 0, as in 'rbf[age,income] + periodic(period=365.25)[day] + linear'. The name of a column stands
-    /// for all of its features: its categories, and the indicator of its missing cells. One feature of a column has a
-    /// name of its own, such as colour=red. A name with a space, comma, bracket or quotation mark needs quotation marks,
-    /// and so does a name that is a number: 'rbf["net income","2019"]'. Parameters that a sum or product does not give
-    /// are learned; a period begins at its given value, or is found. Features are not standardised for sums, products
-    /// and periodic kernels.
+    /// and matern32.
+    ///
+    /// Write sums and products with + and *, parameters in parentheses, and features in brackets by name or by number
+    /// from 0, as in 'rbf[age,income] + periodic(period=365.25)[day] + linear'. The name of a column stands for all of
+    /// its features: its categories, and the indicator of its missing cells. One feature of a column has a name of its
+    /// own, such as colour=red. A name with a space, comma, bracket or quotation mark needs quotation marks, and so does
+    /// a name that is a number: 'rbf["net income","2019"]'.
+    ///
+    /// Parameters that a sum or product does not give are learned. A period begins at its given value, or is found.
+    /// Features are not standardised for sums, products and periodic kernels.
     #[arg(help_heading = KERNEL, long, value_name = "NAME[,NAME]|SUM", default_value = "rbf")]
     pub kernel: Vec<String>,
     /// Set the scale of the kernel [default: evidence]

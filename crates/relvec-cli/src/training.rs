@@ -150,7 +150,7 @@ pub(crate) struct Block {
     pub x: Vec<f64>,
     /// `[B]`.
     pub target: Target,
-    /// Those beside it, `[B]` each.
+    /// Targets in addition to `target`, `[B]` each.
     pub further: Vec<Target>,
     /// `[B]`, not negative.
     pub weights: Option<Vec<f64>>,
@@ -178,7 +178,7 @@ pub(crate) struct TrainingTable {
     pub encoding: Option<Encoding>,
     /// `[N]`.
     pub target: Target,
-    /// Those beside it, `[N]` each.
+    /// Targets in addition to `target`, `[N]` each.
     pub further: Vec<Target>,
     /// `[N]`, not negative.
     pub weights: Option<Array1<f64>>,
