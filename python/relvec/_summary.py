@@ -309,7 +309,7 @@ def lines(own: dict[str, Any]) -> list[tuple[str, str]]:
     parts.append(("formulation {}", own.get("formulation")))
     out.append(("fit", ", ".join([status, *(text.format(name) for text, name in parts if name)])))
     if own.get("interpolates"):
-        out.append(("interpolation", f"signs of it: {_consequence(own)}"))
+        out.append(("interpolation", f"suspected: {_consequence(own)}"))
     if "adjustments" in own:
         out.append(("adjustments", "; ".join(own["adjustments"])))
     return out
@@ -419,7 +419,7 @@ def _features(own: dict[str, Any]) -> list[tuple[str, str]]:
     for i, (name, own_share) in enumerate(found):
         bar = "#" * max(round(BAR * own_share / found[0][1]), 1)
         others = len(own["feature_relevance"]) - len(found)
-        more = f"   ({others} of less)" if i + 1 == len(found) and others else ""
+        more = f"   ({others} lower)" if i + 1 == len(found) and others else ""
         label = "" if i else "feature relevance"
         out.append((label, f"{name:<{longest}}  {bar:<{BAR}}{100.0 * own_share:5.1f} %{more}"))
     return out

@@ -155,7 +155,7 @@ def test_what_is_wrong_is_printed():
         model = rvr(gamma=1e4).fit(X, T)
     assert str(model).endswith("; 1 warning: see summary()")
     text = str(model.summary())
-    assert "signs of it: intervals may be too narrow" in text
+    assert "suspected: intervals may be too narrow" in text
     assert " ".join(f"warning: {model.report_['warnings'][0]}".split()) in " ".join(text.split())
     with pytest.warns(ConvergenceWarning):
         late = rvr(gamma=0.1, search="mackay", time_limit=1e-9).fit(X, T)

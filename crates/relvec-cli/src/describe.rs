@@ -288,7 +288,7 @@ impl Look {
             remarks.push("has categories that differ by the case of their letters only; give each one spelling".to_string());
         }
         if self.missing > rows / 2 && kind != "empty" {
-            remarks.push("misses more than half of its cells".to_string());
+            remarks.push("has no value in more than half of its cells".to_string());
         }
         let range = self.range.filter(|_| numbers);
         Described {

@@ -10,7 +10,7 @@ fn consequence(model: &Model) -> (&'static str, &'static str) {
 /// Returns the value of the line in the summary.
 pub(crate) fn line(model: &Model) -> String {
     let (what, how) = consequence(model);
-    format!("signs of it: {what} may be {how}")
+    format!("suspected: {what} may be {how}")
 }
 
 /// Returns a note if a tenth to a third of the rows are relevance vectors and no held-out rows were predicted.

@@ -90,7 +90,8 @@ fn features(model: &Model) -> String {
         let rows: Vec<(String, f64, String)> = shown.iter().map(bar).collect();
         let listed: Vec<String> = rows.iter().map(|(name, _, share)| format!("{name} {share}")).collect();
         let others = order.len() - shown.len();
-        let rest = if others > 0 { format!(" {} of less.", count(others, "feature")) } else { String::new() };
+        let rest =
+            if others > 0 { format!(" Not shown: {} with lower shares.", count(others, "feature")) } else { String::new() };
         out += &format!(
             "<figure class=\"wide\"><h3>Feature relevance</h3>\n{}<figcaption>{}</figcaption></figure>\n",
             bars(&format!("Feature relevance: {}", listed.join(", ")), &rows),

@@ -36,7 +36,7 @@ const NAMES_SHOWN: usize = 10;
 const CURVE_POINTS: usize = 1000;
 /// Explanations of the constant prediction and the densities, below the table.
 const OF_CLASSES: &str = "Class shares: always predicting the frequencies of the classes in these rows.";
-const OF_VALUES: &str = "NLPD: mean of -ln p of the true value; beside it that of a normal distribution.";
+const OF_VALUES: &str = "NLPD: mean of -ln p of the true value. For the mean, p is a normal distribution.";
 const OF_COUNTS: &str = "Constant rate: the mean count of these rows per exposure. NLPD: mean of -ln p.";
 
 /// The JSON object, with its keys in the order of the fields.
@@ -344,7 +344,7 @@ fn draw(folder: &Path, model: &Model, own: &Classes) -> Result<()> {
     }
     fs::create_dir_all(folder).with_context(|| format!("cannot create the folder `{}`", folder.display()))?;
     if rankings.is_empty() {
-        say!("note: the rows are of one class: there is no ROC curve, nor one of precision");
+        say!("note: all rows are of one class, so there is no ROC curve and no precision-recall curve");
     } else {
         let curves = |points: fn(&Ranking) -> Vec<(f64, f64)>| -> Vec<(String, Vec<(f64, f64)>)> {
             rankings.iter().map(|(k, ranking)| (class_name(model, *k), thinned(points(ranking)))).collect()

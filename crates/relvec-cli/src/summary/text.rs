@@ -201,7 +201,7 @@ impl Summary<'_> {
             let percent = format!("{:>5.1} %", 100.0 * share);
             let label = if i == 0 { "feature relevance" } else { "" };
             let others = order.len() - shown.len();
-            let more = if i + 1 == shown.len() && others > 0 { format!("   ({others} of less)") } else { String::new() };
+            let more = if i + 1 == shown.len() && others > 0 { format!("   ({others} lower)") } else { String::new() };
             out.line(label, &format!("{:<longest$}  {bar:<width$}{percent}{more}", name(*d), width = BAR as usize));
         }
     }

@@ -24,7 +24,7 @@ fn a_fit_that_interpolates_warns_once_and_says_what_to_try() {
         assert!(line.contains(option), "{option}: {line}");
     }
     let inspect = folder.ok("inspect m.json").stdout;
-    assert!(inspect.contains("interpolation       signs of it: intervals may be too narrow\n"), "{inspect}");
+    assert!(inspect.contains("interpolation       suspected: intervals may be too narrow\n"), "{inspect}");
     assert_eq!(folder.ok("inspect m.json --json").json()["interpolates"], true);
     // What was tried already is not advised.
     let tried = folder.fit("d.csv --target y --gamma 1e4 --cv 5 --json");
@@ -35,7 +35,7 @@ fn a_fit_that_interpolates_warns_once_and_says_what_to_try() {
     let [line] = warned(&classes.stderr)[..] else { panic!("{}", classes.stderr) };
     assert!(line.contains("probabilities are probably overconfident"), "{line}");
     let inspect = folder.ok("inspect c.json").stdout;
-    assert!(inspect.contains("interpolation       signs of it: probabilities may be overconfident\n"), "{inspect}");
+    assert!(inspect.contains("interpolation       suspected: probabilities may be overconfident\n"), "{inspect}");
 }
 
 #[test]
