@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use relvec_predict::ndarray::ArrayView2;
 use relvec_predict::{Model, Moderation, Result};
 
-/// What a program without the standard library has to bring: memory, here that of the C library, and what a panic does.
+/// Parts that a program without the standard library provides: memory, here that of the C library, and what a panic does.
 #[cfg(target_os = "none")]
 mod bare {
     use core::alloc::{GlobalAlloc, Layout};
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn model_predict(model: &Model, row: *const f64, out: *mut
 #[unsafe(no_mangle)]
 pub extern "C" fn model_free(_: Option<Box<Model>>) {}
 
-/// What a model predicts for the rows `x`, [N, D].
+/// Predictions of a model for the rows `x`, [N, D].
 fn numbers(model: &Model, x: ArrayView2<f64>) -> Result<Vec<f64>> {
     if model.margins.is_some() {
         return Ok(model.decision_function(x)?.into_raw_vec_and_offset().0);
