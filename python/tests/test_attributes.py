@@ -73,7 +73,7 @@ def test_every_kernel_by_its_formula(kernel):
 
 @pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_every_scheme(inference, fit_intercept):
+def test_every_scheme_has_the_attributes_of_its_model(inference, fit_intercept):
     X, t = sinc()
     t = t + 0.5
     model = rvr(gamma=0.1, search=inference, fit_intercept=fit_intercept).fit(X, t)
@@ -200,7 +200,7 @@ def test_classification_by_laplace_at_the_mode(fit_intercept, weighted):
         assert_allclose(model.log_evidence_, evidence, rtol=1e-7)
 
 
-def test_what_predict_returns():
+def test_predict_returns_the_parts_that_were_asked_for():
     X, t = sinc()
     model = rvr(gamma=0.1).fit(X, t)
     mean, std, model_std, noise_std = model.predict(X, return_std=True, return_parts=True)
@@ -291,7 +291,7 @@ def test_a_fitted_model_does_not_follow_its_parameters(other):
     assert not hasattr(model, "coef_")
 
 
-def test_scores():
+def test_scores_are_r2_and_accuracy_with_weights():
     X, t = sinc()
     weight = np.linspace(0.1, 1.0, 60)
     model = rvr(gamma=0.1).fit(X, t)
@@ -303,7 +303,7 @@ def test_scores():
 
 @pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_report(cls, inference):
+def test_the_report_has_a_value_for_each_iteration(cls, inference):
     X, y = two_classes()
     model = papers(cls, gamma=0.3, search=inference).fit(X, y)
     report = model.report_

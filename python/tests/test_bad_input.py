@@ -54,7 +54,7 @@ def refused(error, match, model, *data):
     ],
 )
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_bad_rows(cls, error, match, rows):
+def test_bad_rows_are_refused(cls, error, match, rows):
     refused(error, match, papers(cls), rows, T if cls is RVR else T > 0.0)
 
 
@@ -76,7 +76,7 @@ def test_one_row_is_too_few(cls):
         ("requires y to be passed", None),
     ],
 )
-def test_bad_targets(match, target):
+def test_bad_targets_are_refused(match, target):
     refused(ValueError, match, rvr(), X, target)
 
 
@@ -91,7 +91,7 @@ def test_bad_targets(match, target):
         ("inconsistent numbers of samples", Y[:50]),
     ],
 )
-def test_bad_classes(match, target):
+def test_bad_classes_are_refused(match, target):
     refused(ValueError, match, rvc(), C, target)
 
 
@@ -110,7 +110,7 @@ def test_bad_classes(match, target):
         (r"training rows of positive weight: found 1", put(0.0 * ONES, 5, 1.0)),
     ],
 )
-def test_bad_weights(match, weight):
+def test_bad_weights_are_refused(match, weight):
     refused(ValueError, match, rvr(), X, T, weight)
 
 
@@ -139,7 +139,7 @@ BAD_VALUES = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD_VALUES.items() for value in values])
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_bad_values(cls, name, value):
+def test_values_out_of_range_are_refused(cls, name, value):
     match = f"The {name!r} parameter of {cls.__name__} must be .* Got {re.escape(repr(value))} instead"
     refused(ValueError, match, papers(cls, **{name: value}), C, Y)
 
@@ -179,12 +179,12 @@ BAD = [
 
 @pytest.mark.parametrize(("own", "message"), BAD, ids=lambda value: str(value)[:60])
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_bad_parameters(cls, own, message):
+def test_parameters_that_exclude_each_other_are_refused(cls, own, message):
     refused(ValueError, re.escape(message), papers(cls, **own), C, Y)
 
 
 @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "a"])
-def test_bad_noise_variance(value):
+def test_bad_noise_variances_are_refused(value):
     refused(ValueError, f"The 'noise_variance' .* Got {value!r}", rvr(noise_variance=value), X, T)
 
 
@@ -199,7 +199,7 @@ def test_bad_noise_variance(value):
         ({1: "a"}, "class_weight[1] = 'a': expected a finite number"),
     ],
 )
-def test_bad_class_weight(value, message):
+def test_bad_class_weights_are_refused(value, message):
     refused(ValueError, re.escape(message), rvc(class_weight=value), C, Y)
 
 
@@ -217,7 +217,7 @@ def test_a_parameter_that_the_kernel_does_not_have_changes_nothing(cls):
 
 @pytest.mark.parametrize("settings", [{}, {"kernel": "precomputed"}, {"basis": "given"}])
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_bad_rows_to_predict(cls, settings):
+def test_bad_rows_to_predict_are_refused(cls, settings):
     rows = {"precomputed": C @ C.T}.get(settings.get("kernel"), C)
     model = papers(cls, **settings).fit(rows, Y)
     n = rows.shape[1]
@@ -238,7 +238,7 @@ def test_bad_rows_to_predict(cls, settings):
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_not_fitted(cls, tmp_path):
+def test_methods_before_a_fit_raise_an_error(cls, tmp_path):
     model = papers(cls, kernel="linear")
     calls = [lambda: model.predict(C), lambda: model.score(C, Y), lambda: model.save(tmp_path / "model.json")]
     calls += [lambda: model.covariance_, lambda: model.coef_, lambda: model.weight_precision_]
@@ -258,7 +258,7 @@ def test_not_fitted(cls, tmp_path):
         ("Input X contains infinity", put(K, (2, 2), np.inf)),
     ],
 )
-def test_bad_kernel_matrices(match, matrix):
+def test_bad_kernel_matrices_are_refused(match, matrix):
     refused(ValueError, match, rvr(kernel="precomputed"), matrix, T)
 
 
@@ -273,7 +273,7 @@ def test_bad_kernel_matrices(match, matrix):
         (ZeroDivisionError, "division by zero", lambda a, b: 1 / 0),
     ],
 )
-def test_bad_kernel_functions(error, match, kernel):
+def test_bad_kernel_functions_are_refused(error, match, kernel):
     refused(error, match, rvr(kernel=kernel), X, T)
 
 
@@ -289,7 +289,7 @@ def test_a_kernel_function_that_fails_in_predict():
         model.predict(X)
 
 
-def test_what_the_callback_raises_is_raised():
+def test_errors_of_the_callback_are_raised():
     def callback(record):
         raise KeyError("mine")
 
@@ -370,7 +370,7 @@ def test_pure_noise_classes(inference, tmp_path):
 
 @SCHEMES
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_constant_features(cls, inference, tmp_path):
+def test_constant_features_have_no_effect(cls, inference, tmp_path):
     rows = np.column_stack([C, np.full(80, 3.0)])
     model = papers(cls, gamma=0.3, search=inference).fit(rows, Y)
     assert model.report_["adjustments"]["constant_features"] == [2]
@@ -390,7 +390,7 @@ def test_all_rows_equal(cls, inference, tmp_path):
 
 
 @SCHEMES
-def test_every_row_in_both_classes(inference, tmp_path):
+def test_rows_in_both_classes_have_even_probabilities(inference, tmp_path):
     model = rvc(search=inference).fit(np.vstack([C, C]), np.append(Y, 1 - Y))
     assert_allclose(model.predict_proba(C), 0.5, atol=1e-6)
     check_alive(model, C, tmp_path)
@@ -415,7 +415,7 @@ def test_every_row_twice_is_a_weight_of_two(cls, inference):
 
 @SCHEMES
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_separable_classes(kernel, inference, tmp_path):
+def test_separable_classes_have_finite_probabilities(kernel, inference, tmp_path):
     rows = 0.1 * C + 3.0 * (2.0 * Y[:, np.newaxis] - 1.0)
     model = rvc(kernel=kernel, search=inference).fit(rows, Y)
     assert model.score(rows, Y) == 1.0
@@ -511,7 +511,7 @@ def test_one_row_of_large_weight(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:RVC. y has 2 classes in 2 rows:UserWarning")
 @pytest.mark.parametrize("cls", [RVR, RVC])
-def test_two_rows(cls, tmp_path):
+def test_two_rows_are_enough_to_fit(cls, tmp_path):
     check_alive(papers(cls).fit([[0.0], [1.0]], [0, 1]), [[0.5]], tmp_path)
 
 

@@ -131,7 +131,7 @@ def check(model, rows, folder, limits=(1e-12, 1e-4), of_std=1.0, std=True):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel(kernel, tmp_path):
+def test_every_kernel_agrees_in_c(kernel, tmp_path):
     check(rvr(kernel=kernel, gamma=[0.8, 0.3], **PARAMETERS).fit(S, T), NEW, tmp_path, limits(kernel)[::2])
     check(rvc(kernel=kernel, gamma=0.3, **PARAMETERS).fit(C, Y), CLASS_ROWS, tmp_path, limits(kernel)[::2])
     if kernel != "sigmoid":
@@ -154,7 +154,7 @@ def test_sums_keep_the_digits_of_years(tmp_path):
     assert calls == 5 * len(model._model.relevance) + 1
 
 
-def test_defaults(tmp_path):
+def test_default_models_agree_in_c(tmp_path):
     check(RVR().fit(S, T), NEW, tmp_path, of_std=10.0)
     check(RVC().fit(C, Y), CLASS_ROWS, tmp_path)
     check(RVC().fit(M, K), M_NEW, tmp_path)
@@ -168,13 +168,13 @@ def test_sparse_rows(tmp_path):
 
 
 @pytest.mark.parametrize("prior", ["ard", "process"])
-def test_several_outputs(prior, tmp_path):
+def test_several_outputs_agree_in_c(prior, tmp_path):
     targets = np.column_stack([T, 100.0 * np.cos(S[:, 0]), S[:, 1] - 0.3 * T])
     model = RVR(gamma=0.6, weight_prior=prior, variance="posterior").fit(S, targets)
     check(model, NEW, tmp_path, of_std=10.0 if prior == "process" else 1.0)
 
 
-def test_other_regression(tmp_path):
+def test_counts_and_student_t_noise_agree_in_c(tmp_path):
     counts = np.random.default_rng(0).poisson(np.exp(T - 0.5))
     check(rvr(gamma=0.6, likelihood="poisson").fit(S, counts), NEW, tmp_path)
     check(RVR(gamma=0.6, likelihood="poisson").fit(S, counts), NEW, tmp_path, of_std=10.0)
@@ -188,7 +188,7 @@ def test_other_regression(tmp_path):
     assert np.all(np.isinf(found["std"]))
 
 
-def test_a_constant(tmp_path):
+def test_a_constant_model_agrees_in_c(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = rvr(gamma=0.6).fit(S, np.random.default_rng(1).standard_normal(len(S)) + 3.0)
@@ -196,7 +196,7 @@ def test_a_constant(tmp_path):
 
 
 @pytest.mark.parametrize("rule", ["joint", "one_vs_rest", "one_vs_one"])
-def test_several_classes(rule, tmp_path):
+def test_binary_models_of_several_classes_agree_in_c(rule, tmp_path):
     for classes in (3, 4):
         X, y = several_classes(classes=classes)
         check(rvc(gamma=0.5, multi_class=rule).fit(X, y), M_NEW, tmp_path, (1e-10, 1e-4))
@@ -204,7 +204,7 @@ def test_several_classes(rule, tmp_path):
 
 
 @pytest.mark.parametrize("own", [{"posterior": "laplace"}, {"fit_intercept": False}])
-def test_joint_models(own, tmp_path):
+def test_joint_models_agree_in_c(own, tmp_path):
     check(rvc(gamma=0.5, **own).fit(M, K), M_NEW, tmp_path)
 
 
@@ -307,7 +307,7 @@ def test_the_header_says_what_it_takes():
     assert "2 numbers" in text
 
 
-def test_what_cannot_be_written():
+def test_bad_names_and_precisions_are_refused_in_c():
     model = rvr(gamma=0.6).fit(S, T)
     for name in ("", "2nd", "my model", "int", "a-b", "größe"):
         with pytest.raises(ValueError, match=f'name = "{name}": expected a letter'):

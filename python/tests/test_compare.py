@@ -139,7 +139,7 @@ def test_the_target_is_in_any_units():
     assert_allclose(large["kernels"], one["kernels"])
 
 
-def test_any_estimator():
+def test_any_estimator_of_scikit_learn_is_compared():
     frame = pd.DataFrame(X, columns=["a", "b"])
     search = GridSearchCV(make_pipeline(StandardScaler(), rvr()), {"rvr__gamma": [0.3, 1.0]}, cv=3)
     target = TransformedTargetRegressor(SVR(C=10.0), transformer=StandardScaler())
@@ -170,7 +170,7 @@ def test_a_class_that_a_fold_has_not_seen():
     assert table.loc["DummyClassifier", "error_rate"] == 1.0 and table.loc["DummyClassifier", "brier"] == 1.5
 
 
-def test_the_task():
+def test_the_task_follows_from_targets_and_estimators():
     whole = (T > 2).astype(int) + (T > 4)
     assert "rmse" in compare(X, whole, ["rvm"], cv=2, grid={"gamma": [1]})
     assert "log_loss" in compare(X, whole, ["rvm"], task="classify", cv=2, grid={"gamma": [1]})
@@ -202,17 +202,17 @@ def test_the_task():
         ({"y": np.array(["a"] * 77 + ["b"] * 3)}, "the smallest class has 3 rows only"),
     ],
 )
-def test_bad_input(own, message):
+def test_bad_input_of_a_comparison_is_refused(own, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         compare(X, **{"y": T, **own})
 
 
-def test_what_is_no_machine():
+def test_objects_without_fit_are_refused():
     with pytest.raises(TypeError, match="'k' is neither a name nor an estimator"):
         compare(X, T, {"k": 3})
 
 
-def test_without_pandas(monkeypatch):
+def test_a_missing_pandas_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         relvec.compare(X, T)

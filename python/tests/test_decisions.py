@@ -87,7 +87,7 @@ def test_priors_of_training_count_weights():
     assert not hasattr(rvr().fit(X, X[:, 0]), "class_prior_")
 
 
-def test_costs(two):
+def test_decisions_have_the_least_expected_cost(two):
     model, X, _ = two
     costs = np.array([[0.0, 1.0], [20.0, 0.5]])
     decided = model.decide(X, costs=costs)
@@ -102,7 +102,7 @@ def test_costs(two):
     assert_array_equal(model.decide(X, costs=ALIKE).labels, model.predict(X))
 
 
-def test_rejection(two):
+def test_improbable_decisions_are_rejected(two):
     model, X, _ = two
     decided = model.decide(X, reject=0.8)
     assert_array_equal(decided.rejected, decided.probability < 0.8)
@@ -138,7 +138,7 @@ def test_rejection(two):
         ({"reject_cost": -0.5, "costs": ALIKE}, "reject_cost = -0.5"),
     ],
 )
-def test_what_is_refused(two, asked, text):
+def test_bad_priors_costs_and_rejections_are_refused(two, asked, text):
     model, X, _ = two
     with pytest.raises(ValueError, match=text):
         model.decide(X, **asked)

@@ -44,7 +44,7 @@ def modules():
 
 
 @pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)
-def test_examples_run(module):
+def test_examples_of_docstrings_run(module):
     assert module.__doc__
     assert doctest.testmod(module).failed == 0
 

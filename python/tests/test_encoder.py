@@ -238,7 +238,7 @@ def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_it_is_a_transformer_of_scikit_learn() -> None:
+def test_the_encoder_is_a_transformer_of_scikit_learn() -> None:
     frame, y = table(gaps=True)
     encoder = clone(TableEncoder(missing="mean", categories=["zone"]))
     assert encoder.get_params() == {"missing": "mean", "unknown": "error", "categories": ["zone"]}

@@ -21,7 +21,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example(example, monkeypatch, capsys):
+def test_each_example_runs(example, monkeypatch, capsys):
     plt.switch_backend("Agg")
     plt.close("all")
     # The Agg backend warns that it has no window.

@@ -75,14 +75,14 @@ def round_trip(model, rows, path, kernel=None):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel(kernel, tmp_path):
+def test_models_of_every_kernel_are_saved_and_loaded(kernel, tmp_path):
     model = rvr(kernel=kernel, gamma=[0.8, 0.3], **PARAMETERS).fit(S, T)
     round_trip(model, NEW, tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_every_scheme(inference, fit_intercept, tmp_path):
+def test_models_of_every_scheme_are_saved_and_loaded(inference, fit_intercept, tmp_path):
     own = {"search": {"scheme": inference, "tolerance": 0.01}, "fit_intercept": fit_intercept}
     round_trip(rvr(**own).fit(S, T + 3.0), NEW, tmp_path / "model.json")
     round_trip(rvc(**own).fit(C, Y), NEW, tmp_path / "model.json")
@@ -218,7 +218,7 @@ def test_a_model_without_relevance_vectors(tmp_path):
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_extreme_units(unit, tmp_path):
+def test_models_in_extreme_units_are_saved_and_loaded(unit, tmp_path):
     round_trip(rvr().fit(S, T * unit), NEW, tmp_path / "model.json")
 
 
@@ -340,7 +340,7 @@ def test_saving_keeps_permissions_links_and_pipes(saved):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
-def test_what_is_read_only_or_has_too_long_a_name_is_not_saved(saved):
+def test_read_only_files_and_long_names_are_errors(saved):
     model, before = load(saved), saved.read_bytes()
     saved.chmod(0o444)
     with pytest.raises(PermissionError, match="read-only"):
@@ -430,7 +430,7 @@ def altered(text, *path, value):
         (r"model\.alpha", lambda text: altered(text, "model", "alpha", value="many")),
     ],
 )
-def test_what_is_no_model_file_is_named(saved, match, change):
+def test_files_that_are_no_models_are_named(saved, match, change):
     saved.write_text(change(saved.read_text()))
     with pytest.raises(ValueError, match=match) as caught:
         load(saved)

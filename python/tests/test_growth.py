@@ -45,7 +45,7 @@ def test_weights_noise_and_copies(tmp_path):
         model.partial_fit(X[200:], y[200:])
 
 
-def test_what_is_refused():
+def test_growth_rejects_models_without_statistics():
     X, y, _ = split(200)
     assert not hasattr(rvr(), "partial_fit")
     with pytest.raises(ValueError, match="keep_statistics"):

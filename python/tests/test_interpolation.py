@@ -63,7 +63,7 @@ def test_sums_over_rows_are_given_no_advice_that_needs_the_rows():
     assert "weight_prior" not in message
 
 
-def test_it_can_be_silenced_by_itself():
+def test_interpolation_warnings_can_be_silenced_alone():
     assert issubclass(InterpolationWarning, UserWarning) and relvec.InterpolationWarning is InterpolationWarning
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -62,7 +62,7 @@ except KeyboardInterrupt:
 )
 @pytest.mark.parametrize("machine", ["rvr", "rvc"])
 @pytest.mark.parametrize("delay", [0.3, 2.0])
-def test_ctrl_c(scheme, rows, dictionary, machine, delay):
+def test_ctrl_c_ends_a_fit_soon(scheme, rows, dictionary, machine, delay):
     words = [sys.executable, "-c", CTRL_C, str(rows), str(dictionary), scheme, machine, str(delay)]
     run = subprocess.run(words, capture_output=True, text=True, timeout=300)
     lines = dict(line.split(" ", 1) for line in run.stdout.splitlines())
@@ -121,7 +121,7 @@ def test_many_rows_are_predicted_as_few_are():
         np.testing.assert_array_equal(predict(new), np.concatenate(parts))
 
 
-def test_other_threads_go_on():
+def test_other_threads_run_during_a_fit():
     """While a fit runs on this thread, another one counts."""
     count, done = 0, threading.Event()
 
@@ -196,7 +196,7 @@ def test_callback_that_fails():
         check_is_fitted(model)
 
 
-def test_verbose_prints(capsys):
+def test_verbose_fits_print_iterations(capsys):
     X, t = problem()
     rvr(gamma=0.5).fit(X, t)
     assert capsys.readouterr().out == ""

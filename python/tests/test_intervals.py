@@ -131,7 +131,7 @@ def test_shares_of_draws(likelihood):
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "student_t"])
-def test_other_units_and_blocks_of_rows(likelihood):
+def test_quantiles_follow_units_and_do_not_depend_on_blocks(likelihood):
     many = np.linspace(-12.0, 12.0, 3000)[:, np.newaxis]
     one, other = (RVR(gamma=0.2, likelihood=likelihood).fit(X, by * T) for by in (1.0, 1e6))
     found = one.predict_quantiles(many, Q)
@@ -162,20 +162,20 @@ def test_no_rows_and_rows_in_frames():
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.5, np.nan, np.inf, "wide", None, True, [0.5, 0.9], 1j])
-def test_bad_levels(level):
+def test_bad_levels_are_refused(level):
     model = RVR(gamma=0.2).fit(X, T)
     with pytest.raises(ValueError, match=r"^level.*between 0 and 1"):
         model.predict_interval(NEW, level)
 
 
 @pytest.mark.parametrize("q", [0.0, [0.5, 1.0], [0.5, np.nan], "half", [], [[0.5]], None, [0.5, "a"], [True, False]])
-def test_bad_probabilities(q):
+def test_bad_probabilities_are_refused(q):
     model = RVR(gamma=0.2).fit(X, T)
     with pytest.raises(ValueError, match=r"^q.*between 0 and 1"):
         model.predict_quantiles(NEW, q)
 
 
-def test_what_is_known_of_rows_needs_a_model_with_a_use_for_it():
+def test_exposures_and_noise_need_a_model_that_uses_them():
     model = RVR(gamma=0.2, weight_prior="ard", variance="posterior").fit(X, T)
     for predict in (model.predict_interval, lambda rows, **own: model.predict_quantiles(rows, 0.5, **own)):
         with pytest.raises(ValueError, match="exposure is for models of counts"):

@@ -160,7 +160,7 @@ def test_many_widths_are_a_table():
         ("gauss", "must be a str among"),
     ],
 )
-def test_what_is_not_understood_is_named(kernel, message):
+def test_wrong_texts_of_kernels_are_named(kernel, message):
     with pytest.raises(ValueError, match=message):
         RVR(kernel).fit(*season())
 

@@ -51,7 +51,7 @@ def test_precomputed_is_the_built_in_kernel(cls, inference):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel_from_outside(kernel):
+def test_kernels_from_outside_agree_with_built_in_ones(kernel):
     """Also those that are not positive definite, as a matrix and as a function."""
     X, t, new = data(RVR)
 
@@ -270,7 +270,7 @@ def test_a_dictionary_of_the_callers_kernel(kernel):
     np.testing.assert_array_equal(everything.predict(table), rvr(own).fit(table, t).predict(table))
 
 
-def test_landmarks():
+def test_many_rows_have_a_thousand_candidates():
     """Many rows: 1,000 of them are candidates, spread over the inputs, unless all are asked for."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-3.0, 3.0, size=(10_001, 1))

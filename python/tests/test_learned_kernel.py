@@ -159,7 +159,7 @@ def test_more_than_1000_rows_are_sampled_by_the_seed():
         ({"sample_weight": np.ones(3)}, "sample_weight"),
     ],
 )
-def test_what_is_out_of_range_is_named(settings, fragment):
+def test_settings_out_of_range_are_named(settings, fragment):
     X, y = table()
     with pytest.raises(ValueError, match=fragment):
         learn_kernel(X, y, **settings)

@@ -74,7 +74,7 @@ def test_libsvm_predicts_the_same_probabilities(tmp_path):
 
 
 @pytest.mark.parametrize("own", KERNELS, ids=lambda own: own["kernel"])
-def test_what_is_written_comes_back(own, tmp_path):
+def test_written_machines_are_read_back(own, tmp_path):
     for model, rows in [(SVC(probability=True, **own).fit(M, K), M_NEW), (NuSVR(**own).fit(S, T), NEW)]:
         model.to_libsvm(tmp_path / "model.libsvm")
         again = from_libsvm(tmp_path / "model.libsvm")
@@ -151,7 +151,7 @@ def test_probabilities_and_sparse_rows_of_scikit_learn():
     assert_array_equal(from_sklearn(theirs).predict(CLASS_ROWS), theirs.predict(CLASS_ROWS))
 
 
-def test_what_cannot_be_taken_over():
+def test_foreign_models_that_differ_are_refused():
     with pytest.raises(TypeError, match="LinearSVC: expected SVC, NuSVC, SVR or NuSVR of scikit-learn"):
         from_sklearn(sklearn.svm.LinearSVC().fit(C, Y))
     with pytest.raises(ValueError, match="kernel = 'precomputed': expected 'linear'"):
@@ -170,7 +170,7 @@ def test_what_cannot_be_taken_over():
         (SVC(kernel="precomputed").fit(rbf_kernel(C), Y), "a kernel that relvec does not compute"),
     ],
 )
-def test_what_cannot_be_written(model, match):
+def test_models_that_libsvm_lacks_are_refused(model, match):
     with pytest.raises(ValueError, match=match):
         model.to_libsvm()
 

@@ -111,7 +111,7 @@ def test_counts_beside_another_poisson_regression():
     assert np.mean(np.abs(model.predict(waves) / RATE - 1)) < 0.1
 
 
-def test_outliers():
+def test_student_t_noise_resists_outliers():
     spoilt = T.copy()
     spoilt[::7] += 4.0
     truth = np.sinc(X[:, 0] / np.pi)
@@ -138,7 +138,7 @@ def test_outliers():
     ],
     ids=["known", "poisson", "student_t"],
 )
-def test_files(model, tmp_path):
+def test_likelihoods_are_saved_and_loaded(model, tmp_path):
     path = tmp_path / "m.json"
     model.save(path)
     again = load(path)
@@ -159,7 +159,7 @@ def test_as_any_estimator():
     assert_array_equal(model.predict(frame[["x"]]), rvr(gamma=0.1).fit(X, UNEVEN, noise_variance=V).predict(X))
 
 
-def test_own_kernels():
+def test_own_kernels_fit_other_likelihoods():
     def kernel(A, B):
         return np.exp(-0.05 * (A[:, :1] - B[:, 0]) ** 2)
 
@@ -197,12 +197,12 @@ def test_own_kernels():
         ({"likelihood": "poisson"}, {"y": put(COUNTS, 2, 0.5)}, "row 2 has the target 0.5"),
     ],
 )
-def test_bad_input(own, data, message):
+def test_bad_counts_exposures_and_settings_are_refused(own, data, message):
     with pytest.raises(ValueError, match=message):
         rvr(**own).fit(X, **{"y": COUNTS, **data})
 
 
-def test_bad_predictions():
+def test_predictions_reject_arguments_of_other_likelihoods():
     model = rvr(gamma=0.1).fit(X, T)
     with pytest.raises(ValueError, match="exposure is for models of counts"):
         model.predict(X, exposure=DAYS)

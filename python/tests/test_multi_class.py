@@ -23,7 +23,7 @@ def fitted():
     return {rule: rvc(gamma=0.2, multi_class=rule).fit(X, NAMES[Y]) for rule in RULES}
 
 
-def test_moved_centres(fitted):
+def test_moved_centres_raise_the_evidence_of_classes(fitted):
     model = rvc(gamma=0.2, dictionary=5, centres="learned").fit(X, NAMES[Y])
     search = model.report_["centre_search"]
     assert search["kept"] and search["moved"] == 5
@@ -50,7 +50,7 @@ def test_classes_are_told_apart(fitted, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_attributes(fitted, rule):
+def test_attributes_have_a_row_for_each_class(fitted, rule):
     model = fitted[rule]
     m = len(model.relevance_)
     assert_array_equal(model.relevance_vectors_, X[model.relevance_])
@@ -117,14 +117,14 @@ def test_the_default_is_one_model_of_all_where_the_scheme_has_it():
 
 
 @pytest.mark.parametrize("inference", ["mackay", "em"])
-def test_other_schemes(inference):
+def test_other_schemes_fit_several_classes(inference):
     model = rvc(search={"scheme": inference, "tolerance": 0.1}, gamma=0.2).fit(X, Y)
     assert model.score(X, Y) > 0.95
     assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-9)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_balanced_classes(rule):
+def test_balanced_weights_equal_given_weights(rule):
     rows = np.r_[0:50, 50:70, 100:140]
     counts = np.bincount(Y[rows])
     weights = (len(rows) / (3 * counts))[Y[rows]]
@@ -133,7 +133,7 @@ def test_balanced_classes(rule):
     assert_array_equal(one.dual_coef_, other.dual_coef_)
 
 
-def test_bad_settings():
+def test_bad_settings_of_classes_are_refused():
     with pytest.raises(ValueError, match=r"The 'multi_class' .* among {'auto', 'joint', .* Got 'ovr'"):
         rvc(multi_class="ovr").fit(X, Y)
     weights = (Y != 2).astype(float)
@@ -172,7 +172,7 @@ def test_models_with_precisions_of_each_class_are_read():
 
 
 @pytest.mark.parametrize("own", [{}, {"multi_class": "one_vs_rest"}])
-def test_averaged_posterior(own, tmp_path):
+def test_the_averaged_posterior_is_surer_of_separated_classes(own, tmp_path):
     far = X + 3.0 * Y[:, None]
     laplace = rvc(gamma=0.05, posterior="laplace", **own).fit(far, NAMES[Y])
     model = rvc(gamma=0.05, posterior="averaged", **own).fit(far, NAMES[Y])

@@ -70,14 +70,14 @@ def check(model, rows, limits=(1e-12, 2e-7, 1e-4), of_std=1.0):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel(kernel):
+def test_every_kernel_agrees_in_onnx(kernel):
     for gamma in (0.6, [0.8, 0.3]):
         check(rvr(kernel=kernel, gamma=gamma, **PARAMETERS).fit(S, T), NEW, limits(kernel))
     check(rvc(kernel=kernel, gamma=0.3, **PARAMETERS).fit(C, Y), CLASS_ROWS, limits(kernel))
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "sigmoid"])
-def test_process_prior(kernel):
+def test_process_priors_agree_in_onnx(kernel):
     """The variance is a difference: rounding counts by the amplitude over the noise variance, here 100 to 1,000."""
     model = RVR(kernel=kernel, gamma=0.6, weight_prior="process", **PARAMETERS).fit(S, T)
     check(model, NEW, limits(kernel), of_std=10.0)
@@ -94,7 +94,7 @@ def test_sums_keep_the_digits_of_years():
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
-def test_sparse_rows(kernel):
+def test_models_of_sparse_rows_agree_in_onnx(kernel):
     X = np.where(np.random.default_rng(0).random((60, 90)) < 0.1, 1.0, 0.0)
     rows, t = sparse.csr_matrix(X), X.sum(axis=1)
     check(SVR(kernel=kernel).fit(rows, t), X)
@@ -108,21 +108,21 @@ def test_too_many_numbers_of_sparse_rows():
         SVR(epsilon=0.0).fit(X, np.arange(120.0)).to_onnx()
 
 
-def test_defaults():
+def test_default_models_agree_in_onnx():
     check(RVR().fit(S, T), NEW, of_std=10.0)
     check(RVC().fit(C, Y), CLASS_ROWS)
     check(RVC().fit(M, K), M_NEW)
 
 
 @pytest.mark.parametrize("own", [{}, {"weight_prior": "process"}, {"folds": 3, "calibrate": True}])
-def test_several_outputs(own):
+def test_several_outputs_agree_in_onnx(own):
     targets = np.column_stack([T, 100.0 * np.cos(S[:, 0]), S[:, 1] - 0.3 * T])
     model = RVR(gamma=0.6, **{"weight_prior": "ard", "variance": "posterior", **own}).fit(S, targets)
     check(model, NEW, of_std=10.0 if "weight_prior" in own else 1.0)
 
 
 @pytest.mark.parametrize("degrees", [1.5, 4.0, None])
-def test_student_t(degrees):
+def test_student_t_noise_agrees_in_onnx(degrees):
     model = rvr(gamma=0.6, likelihood="student_t", noise_degrees=degrees).fit(S, T)
     if degrees == 1.5:
         assert np.all(np.isinf(run(model.to_onnx(), NEW)["std"]))
@@ -130,7 +130,7 @@ def test_student_t(degrees):
         check(model, NEW)
 
 
-def test_counts():
+def test_counts_agree_in_onnx():
     counts = np.random.default_rng(0).poisson(np.exp(T - 0.5))
     check(rvr(gamma=0.6, likelihood="poisson").fit(S, counts), NEW)
     check(RVR(gamma=0.6, likelihood="poisson").fit(S, counts), NEW)
@@ -139,11 +139,11 @@ def test_counts():
 
 
 @pytest.mark.parametrize("own", [{"fit_intercept": False}, {"noise_variance": 0.02}, {"search": "variational"}])
-def test_other_settings(own):
+def test_other_settings_agree_in_onnx(own):
     check(rvr(gamma=0.6, **own).fit(S, T), NEW)
 
 
-def test_a_constant():
+def test_a_constant_model_agrees_in_onnx():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = rvr(gamma=0.6).fit(S, np.random.default_rng(1).standard_normal(len(S)) + 3.0)
@@ -152,7 +152,7 @@ def test_a_constant():
 
 @pytest.mark.parametrize("rule", ["joint", "one_vs_rest", "one_vs_one"])
 @pytest.mark.parametrize("classes", [3, 4])
-def test_several_classes(rule, classes):
+def test_binary_models_of_several_classes_agree_in_onnx(rule, classes):
     X, y = several_classes(classes=classes)
     loose = (1e-10, 2e-7, 1e-4) if rule == "one_vs_one" else (1e-12, 2e-7, 1e-4)
     check(rvc(gamma=0.5, multi_class=rule).fit(X, y), M_NEW, loose)
@@ -160,7 +160,7 @@ def test_several_classes(rule, classes):
 
 
 @pytest.mark.parametrize("own", [{"posterior": "laplace"}, {"fit_intercept": False}])
-def test_joint_models(own):
+def test_joint_models_agree_in_onnx(own):
     check(rvc(gamma=0.5, **own).fit(M, K), M_NEW)
 
 
@@ -254,14 +254,14 @@ def test_later_versions_of_the_operators(opset):
         assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
-def test_without_std():
+def test_graphs_without_std_are_smaller():
     model = rvr(gamma=0.6).fit(S, T)
     small = model.to_onnx(std=False)
     assert list(run(small, NEW)) == ["mean"]
     assert len(small) < len(model.to_onnx())
 
 
-def test_what_cannot_be_written():
+def test_models_and_options_without_a_graph_are_refused():
     with pytest.raises(ValueError, match=r"healed needs a linear system .* weight_prior = process"):
         rvr(gamma=0.6, variance="healed").fit(S, T).to_onnx()
     for model in (rvr(kernel=rbf_kernel).fit(S, T), rvr(kernel="precomputed").fit(rbf_kernel(S), T)):

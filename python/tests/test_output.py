@@ -150,7 +150,7 @@ def test_several_outputs_and_classes_are_printed():
     assert "1/0: positive weights are evidence for the first of the two classes" in str(pairs.summary())
 
 
-def test_what_is_wrong_is_printed():
+def test_warnings_of_a_fit_are_printed():
     with pytest.warns(InterpolationWarning):
         model = rvr(gamma=1e4).fit(X, T)
     assert str(model).endswith("; 1 warning: see summary()")
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_printed():
     assert "Raise time_limit." in str(late.summary())
 
 
-def test_what_a_file_says_is_wrong_is_printed(tmp_path):
+def test_warnings_of_a_loaded_model_are_printed(tmp_path):
     with pytest.warns(InterpolationWarning):
         rvr(gamma=1e4).fit(X, T).save(tmp_path / "model.json")
     model = load(tmp_path / "model.json")

@@ -101,7 +101,7 @@ def test_schemes_weights_and_columns(data, inference):
     assert column.n_outputs_ == 1 and np.array_equal(column.predict(X), plain.predict(X))
 
 
-def test_every_source_of_basis_functions(data):
+def test_several_outputs_take_every_source_of_basis_functions(data):
     X, t = data
 
     def rbf(A, B):
@@ -125,7 +125,7 @@ def test_every_source_of_basis_functions(data):
     assert learnt[-1].log_evidence_ > rvr().fit(StandardScaler().fit_transform(X), t).log_evidence_ - 1
 
 
-def test_moved_centres(data):
+def test_moved_centres_raise_the_evidence_of_outputs(data):
     X, t = data
     model = rvr(gamma=0.5, dictionary=4, centres="learned")
     assert model.__sklearn_tags__().target_tags.multi_output
@@ -155,7 +155,7 @@ def test_names_of_frames(data):
     assert model._model.targets == ["a", "b", "c"] and model.output(1)._model.target == "b"
 
 
-def test_honest_variances(data):
+def test_reliable_variances_cover_several_outputs(data):
     X, t = data
     model = rvr(gamma=0.5, sparsity=1.0, variance="healed", calibrate=True).fit(X, t)
     mean, std = model.predict(X, return_std=True)
@@ -170,7 +170,7 @@ def test_honest_variances(data):
         assert np.allclose(model.output(k).predict(X, return_std=True)[1], std[:, k])
 
 
-def test_what_is_refused(data):
+def test_several_outputs_reject_settings_of_one(data):
     X, t = data
     for parameters in [
         {"search": "variational"},

@@ -51,7 +51,7 @@ def test_model_files_load(name):
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"command_scaled"}))
-def test_pickles_load(name):
+def test_pickles_of_earlier_versions_load(name):
     check(name, PICKLES[name])
     # What is pickled again is the same model.
     check(name, pickle.loads(pickle.dumps(PICKLES[name])))

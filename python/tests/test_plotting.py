@@ -99,7 +99,7 @@ def test_regression_draws_the_prediction(sinc, regressor):
     assert texts(display.ax_.get_legend()) == ["± 2 std", "mean", "data", "relevance vectors"]
 
 
-def test_regression_options(sinc, regressor):
+def test_regression_displays_follow_their_options(sinc, regressor):
     X, t = sinc
     _, ax = plt.subplots()
     display = RegressionDisplay.from_estimator(
@@ -212,7 +212,7 @@ def test_decision_draws_the_probability(plane, classifier):
     assert texts(display.ax_.get_legend()) == ["class no", "class yes", "relevance vectors"]
 
 
-def test_decision_options(plane, classifier):
+def test_decision_displays_follow_their_options(plane, classifier):
     _, ax = plt.subplots()
     display = DecisionDisplay.from_estimator(
         classifier, *plane, colorbar=False, mark_relevance=False, grid_resolution=20, ax=ax, cmap="viridis"
@@ -251,7 +251,7 @@ def test_classes_of_other_types(labels, plane):
     assert [len(points.get_offsets()) for points in display.points_] == [np.sum(y == label) for label in labels]
 
 
-def test_evidence(regressor):
+def test_evidence_displays_draw_the_trace(regressor):
     display = EvidenceDisplay.from_estimator(regressor)
     iteration, evidence = display.line_.get_data()
     assert_array_equal(iteration, np.arange(1, regressor.n_iter_ + 1))
@@ -260,7 +260,7 @@ def test_evidence(regressor):
     assert display.figure_ is display.ax_.figure
 
 
-def test_evidence_options(plane):
+def test_evidence_displays_follow_their_options(plane):
     model = make_pipeline(StandardScaler(), rvc()).fit(*plane)
     _, ax = plt.subplots()
     display = EvidenceDisplay.from_estimator(model, active=True, ax=ax, color="green")
@@ -272,7 +272,7 @@ def test_evidence_options(plane):
     assert display.plot().active_ax_ is None
 
 
-def test_alpha(sinc):
+def test_alpha_displays_draw_sorted_precisions(sinc):
     regressor = rvr(gamma=0.1, fit_intercept=False).fit(*sinc)
     display = AlphaDisplay.from_estimator(regressor)
     rank, alpha = display.line_.get_data()
@@ -381,7 +381,7 @@ def test_targets_that_do_not_belong_to_the_rows(sinc, plane, regressor, classifi
         DecisionDisplay.from_estimator(classifier, plane[0], np.where(plane[1] == "no", "perhaps", "yes"))
 
 
-def test_wrong_estimators(sinc, plane, regressor, classifier):
+def test_displays_reject_other_estimators(sinc, plane, regressor, classifier):
     with pytest.raises(ValueError, match=r"RegressionDisplay shows a fitted RVR, .* got RVC"):
         RegressionDisplay.from_estimator(classifier, *sinc)
     with pytest.raises(ValueError, match=r"DecisionDisplay shows a fitted RVC, .* got RVR"):
@@ -393,7 +393,7 @@ def test_wrong_estimators(sinc, plane, regressor, classifier):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_not_fitted(display, sinc, plane):
+def test_displays_reject_estimators_before_a_fit(display, sinc, plane):
     model, data = (rvc(), plane) if display in (DecisionDisplay, ReliabilityDisplay) else (rvr(), sinc)
     data = () if display in (AlphaDisplay, EvidenceDisplay, FeatureRelevanceDisplay) else data
     for estimator in [model, make_pipeline(StandardScaler(), model)]:
@@ -442,7 +442,7 @@ def test_reliability_counts_right_predictions(plane, classifier):
     assert display.figure_ is display.ax_.figure
 
 
-def test_reliability_options(plane, classifier):
+def test_reliability_displays_follow_their_options(plane, classifier):
     X, y = plane
     moderated = ReliabilityDisplay.from_estimator(classifier, X, y)
     plug_in = ReliabilityDisplay.from_estimator(
@@ -463,7 +463,7 @@ def test_reliability_options(plane, classifier):
     assert (sure.rows.tolist(), sure.calibration_error) == ([3], pytest.approx(1 / 3))
 
 
-def test_reliability_misused(plane, classifier):
+def test_reliability_displays_reject_wrong_probabilities(plane, classifier):
     X, y = plane
     with pytest.raises(ValueError, match="SVC has no predict_proba"):
         ReliabilityDisplay.from_estimator(SVC().fit(X, y), X, y)

@@ -85,7 +85,7 @@ def test_several_outputs_and_a_linear_kernel():
         ({"residual": 0.0}, "residual"),
     ],
 )
-def test_what_has_no_process_is_refused(parameters, message):
+def test_settings_without_a_process_are_refused(parameters, message):
     X, y = rows(20)
     with pytest.raises(ValueError, match=message):
         RVR(**parameters).fit(X, y)

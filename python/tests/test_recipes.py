@@ -34,7 +34,7 @@ def test_the_page_has_the_recipes():
 )
 # What other programs warn of their own code is not the concern of this one.
 @pytest.mark.filterwarnings("default")
-def test_recipe(title, monkeypatch):
+def test_each_recipe_prints_what_the_page_shows(title, monkeypatch):
     # Workers of Spark are processes of this Python.
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     text = "\n".join([SECTIONS[SETUP], "", ">>> model = relvec.load(path)", "", SECTIONS[title]])

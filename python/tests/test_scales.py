@@ -40,7 +40,7 @@ def test_gamma_per_feature(cls, rows, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::relvec.InterpolationWarning")
-def test_one_gamma(rows):
+def test_one_gamma_is_in_units_of_each_spread(rows):
     X, t, _ = rows
     model = rvr(gamma="evidence-one").fit(X, t)
     # One width, in units of the spread of each feature.
@@ -48,7 +48,7 @@ def test_one_gamma(rows):
     assert_allclose(model.feature_relevance_, 0.25, rtol=1e-9)
 
 
-def test_several_kernels(rows):
+def test_several_kernels_are_tried_in_order(rows):
     X, t, _ = rows
     X = X[:, :2]
     model = rvr(["linear", "poly", "rbf"], degree=[1, 2], coef0=1.0, gamma=0.5).fit(X, t)
@@ -66,7 +66,7 @@ def test_several_kernels(rows):
     assert auto.kernel_ == tried[auto.report_["kernel_search"]["chosen"]]["kernel"]
 
 
-def test_moved_centres(rows, tmp_path):
+def test_moved_centres_raise_the_evidence(rows, tmp_path):
     X, t, _ = rows
     fixed = rvr(gamma=0.7, dictionary=10).fit(X[:, :2], t)
     model = rvr(gamma=0.7, dictionary=10, centres="learned").fit(X[:, :2], t)
@@ -151,7 +151,7 @@ def test_a_dictionary_larger_than_the_table(rows):
         ({"kernel": ["poly"], "degree": [2, 0]}, "degree = 0"),
     ],
 )
-def test_what_cannot_be_learnt(rows, parameters, text):
+def test_kernels_without_widths_reject_learned_widths(rows, parameters, text):
     X, t, _ = rows
     with pytest.raises(ValueError, match=text):
         rvr(**parameters).fit(X if parameters.get("kernel") != "precomputed" else X @ X.T, t)

@@ -96,7 +96,7 @@ def test_models_in_other_models():
     assert label.tolist() == several.predict(M_NEW).tolist()
 
 
-def test_what_cannot_be_converted(monkeypatch):
+def test_estimators_without_a_graph_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="SVC without probabilities: fit with probability=True"):
         to_onnx(SVC().fit(C, Y), CLASS_ROWS[:1])
     with pytest.raises(ValueError, match="classes of type float64"):

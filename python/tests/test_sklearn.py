@@ -93,7 +93,7 @@ def run(check, estimator):
 # Sparse rows of the checks have rows of zeros, at which inner products are zero.
 @pytest.mark.filterwarnings("ignore:.*candidates are zero on every row:UserWarning")
 @parametrize_with_checks(list(settings()))
-def test_checks(estimator, check):
+def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
     run(check, estimator)
 
 
@@ -121,7 +121,7 @@ def test_probabilities_agree_with_the_decision_for_a_precomputed_kernel():
     assert_allclose(probability, 1.0 / (1.0 + np.exp(-decision)), rtol=1e-12)
 
 
-def test_tags():
+def test_tags_describe_the_estimators():
     assert is_regressor(RVR()) and is_classifier(RVC())
     assert get_tags(RVC()).classifier_tags.multi_class
     assert get_tags(RVR()).target_tags.multi_output
@@ -279,7 +279,7 @@ def test_grid_search_slices_a_precomputed_kernel_both_ways():
     assert_allclose(given, built_in, rtol=1e-8)
 
 
-def test_calibrated():
+def test_classifiers_work_in_calibration():
     X, y = two_classes(120)
     calibrated = CalibratedClassifierCV(RVC(), cv=3).fit(X, y)
     assert calibrated.score(X, y) > 0.8
@@ -300,7 +300,7 @@ def test_frames_inside_a_pipeline(library):
 
 @pytest.mark.parametrize("frames", [pd, pl])
 @pytest.mark.parametrize("cls", BOTH)
-def test_frames_in(cls, frames):
+def test_frames_give_names_and_equal_predictions(cls, frames):
     X, y = two_classes()
     frame, target = frames.DataFrame({"a": X[:, 0], "b": X[:, 1]}), frames.Series(name="label", **{DATA[frames]: y})
     model = cls().fit(frame, target)

@@ -117,7 +117,7 @@ def test_values_that_are_not_finite_are_named(machine, value):
         model.predict(sparse.csr_matrix(X))
 
 
-def test_what_sparse_rows_cannot_be_combined_with_is_an_error():
+def test_sparse_rows_reject_kernels_and_settings_of_dense_rows():
     X, y, _ = table()
     made = sparse.csr_matrix(X)
     with pytest.raises(ValueError, match="kernel = linear_spline: expected another kernel for sparse rows"):

@@ -177,12 +177,12 @@ def test_parameters_of_a_fit(capsys):
 @pytest.mark.parametrize(
     "name", ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres"]
 )
-def test_what_the_statistics_have_decided(name):
+def test_fits_reject_parameters_of_the_sums(name):
     with pytest.raises(TypeError, match=re.escape(f"fit() takes no {name!r}: the statistics were made with it")):
         whole().fit(**{name: 1})
 
 
-def test_bad_fits():
+def test_bad_parameters_of_a_fit_are_refused():
     with pytest.raises(
         TypeError, match=r"fit\(\) has no parameter 'gama'; known: fit_intercept, likelihood, noise_variance"
     ):
@@ -202,7 +202,7 @@ def test_bad_fits():
         whole().fit(callback=fail)
 
 
-def test_weights():
+def test_weights_equal_repeated_rows():
     times = C.astype(int)
     repeated = empty().update(np.repeat(X, times, axis=0), np.repeat(T, times))
     weighted = whole()
@@ -255,7 +255,7 @@ def test_copies_are_apart():
         hash(statistics)
 
 
-def test_addition():
+def test_sums_add_without_changing_the_parts():
     a, b = empty().update(X[:300], T[:300], C[:300]), empty().update(X[300:], T[300:], C[300:])
     kept = a.to_bytes(), b.to_bytes()
     both = a + b
@@ -276,7 +276,7 @@ def test_addition():
     assert a != 1 and a != "a"
 
 
-def test_what_does_not_add():
+def test_sums_of_other_kernels_do_not_add():
     statistics = whole()
     before = statistics.to_bytes()
     for other, what in [
@@ -290,7 +290,7 @@ def test_what_does_not_add():
     assert statistics.to_bytes() == before
 
 
-def test_repr():
+def test_sums_print_kernel_rows_and_centres():
     assert repr(whole()) == "Statistics('rbf', gamma=2: 456 rows, 30 centres of 2 features)"
     assert repr(empty(gamma=[1.0, 0.5])) == "Statistics('rbf', gamma=[1, 0.5]: 0 rows, 30 centres of 2 features)"
     assert repr(empty(kernel="linear")) == "Statistics('linear': 0 rows, 30 centres of 2 features)"
@@ -337,7 +337,7 @@ def test_before_the_first_row():
     ],
     ids=lambda value: re.sub(r" at 0x\w+", "", str(value))[:40],
 )
-def test_bad_parameters(error, match, own):
+def test_bad_parameters_of_the_sums_are_refused(error, match, own):
     with pytest.raises(error, match=match):
         empty(**own)
 
@@ -383,7 +383,7 @@ def test_bad_rows_change_nothing(error, match, rows, targets, weights):
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
-def test_bad_numbers_of_threads(n_jobs):
+def test_bad_numbers_of_threads_are_refused(n_jobs):
     with pytest.raises(ValueError, match="n_jobs"):
         whole().update(X, T, n_jobs=n_jobs)
 
@@ -445,7 +445,7 @@ def test_names_of_features(library):
     assert statistics.to_bytes() == before
 
 
-def test_damaged_bytes():
+def test_damaged_bytes_are_refused():
     data = whole().to_bytes()
     middle = len(data) // 2
     broken = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
@@ -499,7 +499,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c():
+def test_ctrl_c_leaves_the_sums_unchanged():
     run = subprocess.run([sys.executable, "-c", CTRL_C], capture_output=True, text=True, timeout=300)
     lines = dict(line.split(" ", 1) for line in run.stdout.splitlines())
     assert "seconds" in lines, (run.stdout, run.stderr)
@@ -509,7 +509,7 @@ def test_ctrl_c():
     assert lines["rows"] == "200"
 
 
-def test_other_threads_go_on():
+def test_other_threads_run_during_an_update():
     """While an update runs on this thread, another one counts."""
     rng = np.random.default_rng(0)
     many = rng.uniform(0.0, 2.0, (20_000, 2))

@@ -72,7 +72,7 @@ def run(check, estimator):
 @pytest.mark.filterwarnings("ignore:.*too few rows for a cross-validation of the probabilities:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*cross-validation does not separate the classes:UserWarning")
 @parametrize_with_checks(list(settings()))
-def test_checks(estimator, check):
+def test_machines_pass_the_checks_of_scikit_learn(estimator, check):
     run(check, estimator)
 
 
@@ -203,7 +203,7 @@ def test_attributes_tie_together():
     assert is_classifier(SVC()) and is_classifier(NuSVC()) and is_regressor(SVR()) and is_regressor(NuSVR())
 
 
-def test_probabilities():
+def test_probabilities_need_a_fit_with_probability():
     X, y = problem(SVC, 300)
     new, truth = problem(SVC, 300, seed=5)
     plain = SVC().fit(X, y)
@@ -227,7 +227,7 @@ def test_probabilities():
     assert len(plain.probA_) == len(plain.probB_) == 0
 
 
-def test_ties():
+def test_ties_are_broken_by_decision_values():
     X, y = problem(SVC)
     model = SVC(break_ties=True).fit(X, y)
     assert_array_equal(model.predict(X), np.argmax(model.decision_function(X), axis=1))
@@ -360,7 +360,7 @@ def test_limits_and_callbacks(capsys):
     assert "function 3 of 3" in capsys.readouterr().out
 
 
-def test_in_searches():
+def test_machines_work_in_searches():
     X, t = surface(90)
     search = GridSearchCV(SVR(), {"C": [0.1, 10.0], "epsilon": [0.05, 0.5], "gamma": ["scale", 1.0]}, cv=3).fit(X, t)
     assert search.best_params_["epsilon"] == 0.05 and search.best_score_ > 0.9
@@ -371,7 +371,7 @@ def test_in_searches():
 
 
 @pytest.mark.filterwarnings("ignore:.* classes in 3 rows:UserWarning")
-def test_hard_margin():
+def test_a_hard_margin_needs_separable_classes():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 0.5]])
     model = SVC(kernel="linear", C=np.inf, tol=1e-9).fit(X, [0, 0, 1])
     assert_allclose(model.coef_, [[1.0, 0.0]], atol=1e-8)
@@ -454,7 +454,7 @@ def refused(cls, match, data=None, error=ValueError, **own):
         cls(**own).fit(X, y)
 
 
-def test_bad_input():
+def test_bad_parameters_of_machines_are_refused():
     for C in (0, -1.0, np.nan, "large", True, None):
         refused(SVC, r"\bC\b", C=C)
         refused(SVR, r"\bC\b", C=C)

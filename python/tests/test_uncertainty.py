@@ -26,7 +26,7 @@ def test_scores_of_rows_left_out():
     assert "validation" not in rvc(gamma=0.2).fit(C, Y).report_
 
 
-def test_sparsity():
+def test_sparsity_prunes_relevance_vectors():
     fits = [rvr(gamma=5.0, sparsity=nats).fit(X, T) for nats in (0.0, 3.0, 1e9)]
     assert len(fits[0].relevance_) > len(fits[1].relevance_) > len(fits[2].relevance_) == 0
     assert fits[0].log_evidence_ > fits[1].log_evidence_
@@ -37,7 +37,7 @@ def test_sparsity():
     assert tried == sorted(tried)
 
 
-def test_calibrated():
+def test_calibration_multiplies_standard_deviations():
     plain, model = (rvr(gamma=5.0, calibrate=flag).fit(X, T) for flag in (False, True))
     assert plain.variance_factor_ == 1.0
     assert model.variance_factor_ == model.report_["validation"]["variance_factor"] >= 1.0
@@ -48,7 +48,7 @@ def test_calibrated():
             assert_allclose(std_, std * np.sqrt(model.variance_factor_), rtol=1e-12)
 
 
-def test_healed(tmp_path):
+def test_healed_variances_grow_away_from_the_rows(tmp_path):
     model = rvr(gamma=0.2, variance="healed").fit(X, T)
     plain = rvr(gamma=0.2).fit(X, T)
     mean, std = model.predict(NEW, return_std=True)
@@ -116,12 +116,12 @@ def test_rows_left_out():
         ({"folds": 3, "centres": "learned"}, "centres = learned"),
     ],
 )
-def test_bad_parameters(own, words):
+def test_bad_parameters_of_error_bars_are_refused(own, words):
     with pytest.raises(ValueError, match=words):
         rvr(**own).fit(X, T)
 
 
-def test_bad_predictions():
+def test_predictions_reject_variances_that_are_missing():
     model = rvr(gamma=0.2).fit(X, T)
     with pytest.raises(ValueError, match="keep rows"):
         model.predict(X, return_std=True, variance="healed")
@@ -138,7 +138,7 @@ def test_bad_predictions():
 
 
 @pytest.mark.parametrize(("cls", "rows", "target"), [(RVR, X, T), (RVC, C, Y)])
-def test_warm_start(cls, rows, target):
+def test_a_warm_start_continues_from_the_last_model(cls, rows, target):
     n = len(rows) - 5
     model = papers(cls, gamma=0.2, warm_start=True).fit(rows[:n], target[:n])
     cold = papers(cls, gamma=0.2).fit(rows[:n], target[:n])

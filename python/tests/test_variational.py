@@ -71,7 +71,7 @@ def test_other_schemes_have_no_bound():
     assert "lower_bound" not in rvr(gamma=0.1).fit(X, t).report_
 
 
-def test_improper_hyperpriors():
+def test_improper_hyperpriors_are_refused():
     X, t = sinc(30)
     with pytest.raises(ValueError, match=r"\['hyperpriors'\]\['a'\].*positive"):
         rvr(search={"scheme": "variational", "hyperpriors": {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}}).fit(X, t)

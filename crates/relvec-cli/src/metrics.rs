@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn calibration() {
+    fn calibration_error_is_the_weighted_gap_of_the_bins() {
         // The bin around 0.9 (0.867 to 0.933] has three rows, of which two are correct. The bin around 0.6 has one row,
         // which is wrong.
         // |2.7 - 2| + |0.6 - 0|, over four rows.

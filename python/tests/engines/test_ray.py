@@ -110,7 +110,7 @@ def test_a_bad_cell_is_named_by_block_and_row(table, blocks):
         relvec.ray.fit(blocks, "y", features=["a", "k"])
 
 
-def test_what_is_not_there_is_named(blocks, regression):
+def test_missing_columns_and_methods_are_named(blocks, regression):
     with pytest.raises(ValueError, match="no column 'z': expected some of a, b, c"):
         relvec.ray.fit(blocks, "z")
     with pytest.raises(ValueError, match="return_proba for RVC"):

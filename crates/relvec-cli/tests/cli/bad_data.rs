@@ -36,7 +36,7 @@ fn a_compressed_file_cut_off() {
 }
 
 #[test]
-fn headers() {
+fn columns_that_do_not_exist_or_have_two_roles_are_refused() {
     let folder = Folder::with("d.csv", "a,b,c\n1,2,3\n4,5,6\n");
     folder.fails(1, FIT, &["no column `y`", "the target", "a, b, c"]);
     folder.fails(1, "fit d.csv --target a --weights w -o m.json", &["no column `w`", "the weights", "a, b, c"]);
@@ -49,7 +49,7 @@ fn headers() {
 }
 
 #[test]
-fn cells() {
+fn bad_cells_are_named_by_row_and_column() {
     refused("a,y\n1,2\n3,4\nx7,6\n", &["row 3 (line 4)", "column `a`", "`x7` is not a number"]);
     refused("a,y\n1,2\n,4\n", &["row 2", "column `a`", "empty", "1 of 2 rows: a 1", "--missing"]);
     refused("a,y\n1,2\n3,\n", &["row 2", "column `y`", "empty", "--missing drop"]);
@@ -64,7 +64,7 @@ fn cells() {
 }
 
 #[test]
-fn targets() {
+fn targets_that_cannot_be_learned_are_refused() {
     let classify = "fit d.csv --target y --task classify -o m.json";
     let folder = |table: &str| Folder::with("d.csv", table);
     folder("a,y\n1,p\n2,p\n3,p\n").fails(1, FIT, &["one class only", "`p`"]);
@@ -77,7 +77,7 @@ fn targets() {
 }
 
 #[test]
-fn weights() {
+fn bad_weights_are_refused() {
     let line = "fit d.csv --target y --weights w -o m.json";
     let folder = |table: &str| Folder::with("d.csv", table);
     folder("a,w,y\n1,1,1\n2,-1,2\n3,1,3\n").fails(1, line, &["row 2", "column `w`", "negative"]);

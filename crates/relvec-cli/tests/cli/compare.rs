@@ -151,7 +151,7 @@ fn equal_seeds_give_equal_tables() {
 
 /// Every option is on in some test.
 #[test]
-fn the_other_options() {
+fn options_of_a_comparison_have_their_effects() {
     let folder = Folder::with("d.csv", regression_table(60, ","));
     let line = "compare d.csv --target y --drop b --task regress --machines svm,rvm,svm --kernel matern32 --no-standardize \
                 --cv 2 --inner-cv 2 --grid gamma=0.5 --grid epsilon=0,0.1 --grid c=1 --seed 3 --threads 1 --format csv -o out.csv";
@@ -197,7 +197,7 @@ fn sums_with_named_columns_are_compared() {
 }
 
 #[test]
-fn wrong_arguments() {
+fn wrong_arguments_of_a_comparison_are_refused() {
     let refused = |line: &str, fragments: &[&str]| Folder::new().fails(2, &format!("compare d.csv --target y {line}"), fragments);
     refused("--cv 1", &["--cv", "2 or more"]);
     refused("--inner-cv 0", &["--inner-cv", "2 or more"]);

@@ -3,7 +3,7 @@
 use super::support::Folder;
 
 #[test]
-fn it_prints_a_table_and_writes_four_figures() {
+fn the_demo_prints_a_table_and_writes_four_figures() {
     let folder = Folder::new();
     let run = folder.ok("demo --out figures/here");
     for word in

@@ -74,7 +74,7 @@ fn a_search_begins_at_a_model() {
 }
 
 #[test]
-fn what_is_refused() {
+fn growth_rejects_other_features_and_models_without_sums() {
     let other = table(0, 50, false).replacen("x,z,y", "x,w,y", 1);
     let folder = Folder::with("a.csv", table(0, 50, false)).add("w.csv", other);
     folder.fit("a.csv --target y -o plain.json");

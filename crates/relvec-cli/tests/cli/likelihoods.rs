@@ -18,7 +18,7 @@ fn visits(rows: usize) -> String {
 }
 
 #[test]
-fn counts() {
+fn counts_with_exposures_are_fitted_and_predicted() {
     let folder = Folder::with("d.csv", visits(120));
     let fit = folder.fit("d.csv --target visits --likelihood poisson --exposure days -o m.json --json");
     assert!(!fit.stderr.contains("note: task"), "the likelihood says it: {}", fit.stderr);
@@ -86,7 +86,7 @@ fn scores_of_counts_agree_with_their_predictions() {
 }
 
 #[test]
-fn outliers() {
+fn student_t_noise_resists_outliers() {
     let table: String = regression_table(80, ",");
     let mut lines: Vec<String> = table.lines().map(String::from).collect();
     for i in (5..80).step_by(9) {
@@ -208,7 +208,7 @@ fn exposures_in_any_unit_and_a_lone_count() {
 }
 
 #[test]
-fn known_noise() {
+fn known_noise_variances_are_used_in_fits_and_predictions() {
     let line = |i: usize| {
         let (x, v) = (3.0 * noise(2 * i), if i.is_multiple_of(2) { 0.0001 } else { 1.0 });
         format!("{x},{v},{}\n", x.sin() + f64::sqrt(3.0 * v) * noise(2 * i + 1))
@@ -234,7 +234,7 @@ fn known_noise() {
 }
 
 #[test]
-fn what_is_refused() {
+fn likelihoods_reject_targets_and_options_of_others() {
     let folder = Folder::with("d.csv", visits(30)).add("bad.csv", "x,days,visits\n1,1,2\n2,0,3\n3,1,1.5\n");
     let usage: &[(&str, &[&str])] = &[
         ("fit d.csv --target visits --likelihood none -o m.json", &["none", "poisson"]),

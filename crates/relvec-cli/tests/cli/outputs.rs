@@ -58,7 +58,7 @@ fn two_targets_are_predicted_together() {
 }
 
 #[test]
-fn what_several_targets_cannot_have() {
+fn several_targets_reject_options_for_one_target() {
     let folder = Folder::with("d.csv", wind(40));
     let both = "fit d.csv --preset tipping2001 -o m.json --target east --target north";
     for (flag, expected) in [

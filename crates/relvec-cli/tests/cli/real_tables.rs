@@ -31,7 +31,7 @@ fn rmse(predicted: &[Vec<String>], truth: &[f64]) -> f64 {
 
 #[test]
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
-fn boston_housing() {
+fn boston_housing_converges_with_small_errors() {
     let folder = folder_with(&["boston_housing.csv"]);
     folder.fit("boston_housing.csv --target target --drop black -o m.json");
     let summary = folder.ok("inspect m.json --json").json();
@@ -52,7 +52,7 @@ fn boston_housing() {
 
 #[test]
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
-fn pima() {
+fn pima_has_few_vectors_and_a_low_error() {
     let folder = folder_with(&["pima_train.csv", "pima_test.csv"]);
     let fit = folder.fit("pima_train.csv --target target --set kernel.rbf.gamma=0.02 -o m.json --json");
     assert!(fit.stderr.contains("Classification of `target`"), "{}", fit.stderr);
@@ -63,7 +63,7 @@ fn pima() {
 
 #[test]
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
-fn ripley() {
+fn ripley_has_few_vectors_and_a_low_error() {
     let folder = folder_with(&["ripley_synth_train.csv", "ripley_synth_test.csv"]);
     let fit = folder.fit("ripley_synth_train.csv --target target --no-standardize --set kernel.rbf.gamma=4 -o m.json --json");
     assert!(fit.json()["n_vectors"].as_u64().unwrap() <= 8, "{}", fit.stdout);

@@ -7,7 +7,7 @@ use super::support::{Folder, class_table, numbers, parse_csv, regression_rows, r
 const ROWS: usize = 60;
 
 #[test]
-fn regression() {
+fn a_regression_goes_from_fit_to_predictions() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));
     let fit = folder.fit("d.csv --target y -o m.json");
     assert_eq!(fit.stdout, "", "words go to stderr");
@@ -35,7 +35,7 @@ fn regression() {
 
 /// All weights stay unless they are to be pruned; the summary tells how many matter, and the bound.
 #[test]
-fn variational_inference() {
+fn variational_inference_prunes_only_if_asked() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));
     folder.fit("d.csv --target y --inference variational -o all.json");
     folder.fit("d.csv --target y --inference variational --set inference.variational.prune=true -o few.json");

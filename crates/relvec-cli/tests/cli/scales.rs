@@ -72,7 +72,7 @@ fn constant_and_repeated_columns() {
 }
 
 #[test]
-fn what_cannot_be_learnt() {
+fn kernels_without_widths_reject_learned_widths() {
     let folder = Folder::with("d.csv", regression_table(40, ","));
     let fails =
         |options: &str, fragments: &[&str]| folder.fails(2, &format!("fit d.csv --target y -o m.json {options}"), fragments);

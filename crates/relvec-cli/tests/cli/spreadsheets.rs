@@ -132,7 +132,7 @@ fn blank_rows_and_separators_behind_the_last_cell() {
 }
 
 #[test]
-fn empty_cells() {
+fn empty_cells_follow_the_rule_for_missing_cells() {
     let text = table("area,garden,price\n", |area, garden, price| {
         let area = if area < 40.0 { "n/a".to_string() } else { area.to_string() };
         format!(

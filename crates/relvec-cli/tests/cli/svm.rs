@@ -79,7 +79,7 @@ fn the_command_and_the_library_write_the_same_machine() {
 /// Weights count, threads and settings of either formulation arrive, and the machine is the same for any number of
 /// threads.
 #[test]
-fn options() {
+fn options_of_support_vector_machines_have_their_effects() {
     let folder = Folder::with("d.csv", regression_table(80, ","));
     let fit = |options: &str| folder.ok(&format!("fit d.csv --target y --machine svm --json {options}")).json();
     let narrow = fit("--set formulation.epsilon=0.01 --set formulation.c=10 --formulation epsilon_svr");
@@ -113,7 +113,7 @@ fn options() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn support_vector_machines_reject_options_of_other_models() {
     let folder = Folder::with("d.csv", regression_table(40, ",")).add("k.csv", kinds());
     let fails = |options: &str, fragments: &[&str]| {
         folder.fails(2, &format!("fit d.csv --target y -o m.json --machine svm {options}"), fragments);

@@ -93,7 +93,7 @@ fn samples_are_columns() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn wrong_options_of_error_bars_are_refused() {
     let folder = folder().add("kinds.csv", "x,y\n0,a\n1,b\n2,a\n3,b\n4,a\n5,b\n");
     assert_eq!(folder.run("fit kinds.csv --preset tipping2001 --target y -o kinds.json").code, 0);
     for (line, code, words) in [
