@@ -129,8 +129,11 @@ pub(crate) struct ReadArgs {
 /// the command to type. Nothing is changed or saved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Show how a table is read
   relvec describe export.csv
+  # Name the target and the separator
   relvec describe export.csv --target price --sep semicolon
+  # Skip comments and print JSON
   relvec describe measurements.dat --comment '#' --json")]
 pub(crate) struct DescribeArgs {
     /// The table to describe
@@ -179,21 +182,31 @@ fn missing_rules() -> impl TypedValueParser<Value = Missing> {
 /// For classes the rows are copied once to a temporary file, 8 bytes a number, which the fit reads several times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Learn prices; the kernel and the noise are learned
   relvec fit houses.csv --target price -o houses.json
-  relvec fit houses.csv --target price --weight-prior ard -o few-kernels.json
-  relvec fit houses.csv --target price --preset tipping2001 --gamma 0.1 -o papers.json
+  # Learn classes, without two columns
   relvec fit cells.csv --target kind --drop id,date -o cells.json
+  # Read a table with decimal commas, missing cells and postal codes
   relvec fit export.csv --target price --decimal , --missing mean --categories zip -o prices.json
+  # Keep few kernels
+  relvec fit houses.csv --target price --weight-prior ard -o few-kernels.json
+  # Learn one width per feature, and choose between two kernels
   relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
-  relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
-  relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
-  relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
+  # Learn counts observed over different times
   relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
+  # Resist outliers
+  relvec fit sensor.csv --target level --likelihood student_t -o level.json
+  # Learn two targets with one model
   relvec fit wind.csv --target east --target north -o wind.json
+  # Continue a large fit if it is interrupted
+  relvec fit flights.parquet --target delay --checkpoint flights.sums -o flights.json
+  # Store sums over the rows of May, then add the rows of June
   relvec fit may.csv --target load --dictionary 300 --keep-statistics -o load.json
   relvec fit june.csv --target load --add-to load.json -o load.json
-  relvec fit sensor.csv --target level --likelihood student_t --set likelihood.noise_degrees=4 -o level.json
-  relvec fit cells.csv --target kind --machine svm --set formulation.c=10 --probability -o cells.json")]
+  # Use the settings of the papers
+  relvec fit houses.csv --target price --preset tipping2001 --gamma 0.1 -o papers.json
+  # Fit a support vector machine with probabilities
+  relvec fit cells.csv --target kind --machine svm --set formulation.c=10 --probability -o svm.json")]
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,
@@ -453,11 +466,15 @@ pub(crate) struct FitArgs {
 /// contains the decision without rejection. With costs there is a column expected_cost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Predict prices with 95 % intervals
   relvec predict houses.json new_houses.csv -o prices.csv
-  relvec predict houses.json new_houses.parquet -o prices.parquet
+  # Add quantiles
   relvec predict houses.json new_houses.csv --quantiles 0.05,0.5,0.95 -o prices.csv
-  relvec predict cells.json cells.csv.gz | head
+  # Read and write Parquet
+  relvec predict houses.json new_houses.parquet -o prices.parquet
+  # Screen people of whom 1 % are ill; a missed case costs 50
   relvec predict cells.json screening.csv --prior ill=0.01,well=0.99 --costs ill:well=50,well:ill=1
+  # Leave doubtful rows undecided
   relvec predict cells.json cells.csv --reject 0.9 -o sure.csv")]
 pub(crate) struct PredictArgs {
     /// The model file
@@ -592,9 +609,13 @@ pub(crate) struct DecisionArgs {
 /// added.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Measure errors and intervals on rows that the fit has not seen
   relvec score houses.json test.csv
+  # Draw ROC curves, precision against recall, and reliability
   relvec score cells.json test.csv --figures figures
+  # Predict each training row as if it had been left out
   relvec score houses.json houses.csv --leave-one-out
+  # Measure the cost of decisions
   relvec score cells.json test.csv --costs ill:well=50,well:ill=1 --reject-cost 0.5 --format json")]
 pub(crate) struct ScoreArgs {
     /// The model file
@@ -659,8 +680,11 @@ pub(crate) struct ScoreArgs {
 /// confusions. Without TABLE, or without its target, the page describes only the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Describe a model and its predictions
   relvec report houses.json test.csv -o houses.html
+  # Name the exposures of counts
   relvec report visits.json test.csv --exposure days -o visits.html
+  # Describe the model alone
   relvec report houses.json -o model.html")]
 pub(crate) struct ReportArgs {
     /// The model file
@@ -718,9 +742,13 @@ pub(crate) struct InspectArgs {
 /// sparse rows are written with their zeros, at most 10^8 numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Write an ONNX graph
   relvec export houses.json -o houses.onnx
+  # Write a graph of the mean alone, for rows in single precision
   relvec export houses.json -o houses.onnx --precision mixed --no-std
+  # Write a C header whose names begin with level
   relvec export level.json -o level.h --name level
+  # Write a support vector machine for LIBSVM
   relvec export cells.json -o cells.libsvm")]
 pub(crate) struct ExportArgs {
     /// The model file
@@ -795,8 +823,11 @@ pub(crate) struct ImportArgs {
 /// Platt's method. The table shows means over the folds and the standard errors of these means.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  # Compare all models
   relvec compare houses.csv --target price
+  # Compare two models in ten folds, over given settings
   relvec compare cells.csv --target kind --cv 10 --machines rvm,svm --grid c=1,10,100 --grid gamma=0.3,1
+  # Write every digit as JSON
   relvec compare houses.csv --target price --format json -o comparison.json")]
 pub(crate) struct CompareArgs {
     /// The table, in a format that `fit` reads

@@ -57,7 +57,7 @@ def lines_of(command: str, text: str) -> list[str]:
             example, common = found[1].startswith("Example"), False
             heading = ["", f".. rubric:: {found[1]}", ""]
             lines += ["", ".. code-block:: sh", ""] if example else []
-        elif example and lines[-1].startswith("    relvec ") and not line.startswith("  relvec "):
+        elif example and lines[-1].startswith("    relvec ") and not line.startswith(("  relvec ", "  # ")):
             # The help breaks long lines; a reader copies them whole.
             lines[-1] += f" {line.strip()}".rstrip()
         elif example:
