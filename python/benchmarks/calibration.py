@@ -39,9 +39,12 @@ HEAD = """# Calibration of class probabilities
 Made by `cargo xtask bench calibration --data FOLDER` from the first {splits} splits of each set. Features are
 standardised by the training rows. Figures are means over the splits. All models have an rbf kernel with the same
 gamma in all splits of a set: the gamma that `RVC(gamma="evidence")` learns from the training rows of the first split.
+
 The other settings of the RVC are those of the papers (`relvec.presets.tipping2001`), which are not the defaults.
 Moderated probabilities are averaged over the posterior of the weights. Plug-in probabilities (`moderated=False`) use
-the mean of the weights, in the same fit. SVC is that of scikit-learn with `probability=True`; 5-fold cross-validation
+the mean of the weights, in the same fit.
+
+SVC is that of scikit-learn with `probability=True`; 5-fold cross-validation
 (accuracy) chooses its C among {costs}. The Gaussian process is the classifier of scikit-learn with an amplitude
 learned by its evidence, trained on the first {gaussian} rows at most. The probabilities of SVC are fitted to values
 at held-out rows, those of the others to the training rows. The width was chosen for the RVC and may not suit the
