@@ -173,7 +173,7 @@ impl<'a> Counts<'a> {
         interrupt: &Interrupt,
     ) -> Result<(Maximum, Mode)> {
         let unit = variance.ln() - size.max(f64::MIN_POSITIVE).ln();
-        let amplitude = Priors::new(self.rows.count, 0, true).amplitude;
+        let amplitude = Priors::new(self.rows.count, 0, Some(1.0)).amplitude;
         let (least, most) = amplitude.bounds();
         let (start, bounds) = match prior.structure {
             true => (prior.hyper.log_amplitude, (least + unit, most + unit)),

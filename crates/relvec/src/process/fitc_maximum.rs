@@ -42,7 +42,7 @@ pub(crate) fn maximise_posterior(
     interrupt: &Interrupt,
 ) -> Result<Maximum> {
     let (outputs, rows) = (fixed.len(), fitc.rows);
-    let priors = Priors::new(rows.count, 0, prior.log_rates);
+    let priors = Priors::new(rows.count, 0, prior.log_rates.then_some(1.0));
     let size = size.max(f64::MIN_POSITIVE).ln();
     let log_noise_at = |x: &[f64]| -> Vec<f64> {
         let mut free = x[1..].iter();

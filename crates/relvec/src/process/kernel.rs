@@ -99,9 +99,9 @@ pub(super) struct Priors {
 }
 
 impl Priors {
-    /// Returns the priors for `count` rows, whose targets may be log rates of counts. One width for each feature has
+    /// Returns the priors for `count` rows. `log_rates` is the variance of the log rates of counts. One width for each feature has
     /// `further` more widths than one width.
-    pub fn new(count: f64, further: usize, log_rates: bool) -> Priors {
+    pub fn new(count: f64, further: usize, log_rates: Option<f64>) -> Priors {
         let (further, amplitude) = (further as f64, |normal| AmplitudePrior { normal, log_rates });
         if count < WIDE_FROM {
             let margin = NARROW_OPTIMISM * further;
@@ -125,8 +125,8 @@ pub(crate) struct KernelLearner<'a> {
     pub more: Option<(DistinctRows, Vec<usize>)>,
     /// Log noise variance, if it is known.
     pub known_noise: Option<f64>,
-    /// True if the targets are log rates of counts.
-    pub log_rates: bool,
+    /// Variance of the log rates, if the targets are those of counts.
+    pub log_rates: Option<f64>,
     /// True if there is a constant.
     pub bias: bool,
     pub interrupt: &'a Interrupt,
@@ -195,7 +195,7 @@ impl KernelLearner<'_> {
             log_posterior: best.log_posterior,
             gain,
             has_structure: gain >= STRUCTURE,
-            log_rates: self.log_rates,
+            log_rates: self.log_rates.is_some(),
             per_feature: best.per_feature,
             evaluations: best.evaluations,
         })

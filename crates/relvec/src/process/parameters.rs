@@ -128,10 +128,11 @@ impl<'a> Frame<'a> {
 /// Bounds of the log amplitude.
 const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
 /// Largest amplitude of log rates of unit variance. A nearly linear function has a wide kernel of large amplitude, which
-/// continues its trend far beyond the rows, where counts grow with its exponential. With two features that nearly agree, 29
-/// of 32 tables then expected more than twice the largest count, up to 10^298 times. With this bound 3 did, at most 3
-/// times; with 9 it was 33 times. `cargo xtask bench counts`, 100 and 400 rows: mean deviance 0.51 of that of a constant (0.52
-/// with 9, far above 1 without a bound). It loses 0.02 nats for each row on generated tables of 100 rows (0.006 with 9).
+/// continues its trend far beyond the rows, where counts grow with its exponential. On 32 tables with two features that
+/// nearly agree, 29 then expected more than twice the largest count, up to 10^298 times; with this bound 3 do, at most 2.5
+/// times, and with 9 it is 19, at most 23 times. `cargo xtask bench counts`, 100 and 400 rows: the mean deviance is 0.51 of
+/// that of a constant, 0.56 with 9, and above 1,000 without a bound. On 96 generated tables of 100 rows the bound costs 0.010
+/// nats for each row, and 9 costs 0.004.
 const MOST_OF_LOG_RATES: f64 = 4.0;
 /// Bounds of log gamma, for features of unit variance.
 pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
@@ -175,16 +176,17 @@ pub(super) struct Parameters {
 pub(crate) struct AmplitudePrior {
     /// Mean and standard deviation, if it is not flat.
     pub normal: Option<(f64, f64)>,
-    /// True for log rates of counts.
-    pub log_rates: bool,
+    /// Variance of the log rates, if the targets are those of counts.
+    pub log_rates: Option<f64>,
 }
 
 impl AmplitudePrior {
-    pub const FLAT: AmplitudePrior = AmplitudePrior { normal: None, log_rates: false };
+    pub const FLAT: AmplitudePrior = AmplitudePrior { normal: None, log_rates: None };
 
     /// Returns the least and the largest log amplitude.
     pub fn bounds(&self) -> (f64, f64) {
-        (AMPLITUDE.0, if self.log_rates { MOST_OF_LOG_RATES.ln() } else { AMPLITUDE.1 })
+        let of_log_rates = |variance: f64| (MOST_OF_LOG_RATES * variance).ln().clamp(AMPLITUDE.0, AMPLITUDE.1);
+        (AMPLITUDE.0, self.log_rates.map_or(AMPLITUDE.1, of_log_rates))
     }
 }
 

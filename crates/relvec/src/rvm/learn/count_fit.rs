@@ -14,7 +14,6 @@ use crate::likelihood::{Gaussian, Working};
 use crate::model::{Expansion, FittedBasis, MOST_EXPECTED, Model, PosteriorRule};
 use crate::process::fitc_counts::{Counts, expanded};
 use crate::process::fitc_maximum::{Maximum, Prior};
-use crate::process::parameters::Moments;
 use crate::process::pivoted_cholesky::Pivots;
 use crate::process::{Hyper, Learned};
 use crate::query::gaussian_targets::LARGEST;
@@ -62,7 +61,7 @@ impl Rvm {
                 kernel_choice::by_process(&given, training)?.0
             }
         };
-        let variance = variance_of_log_rates(training);
+        let variance = kernel_choice::variance_of_log_rates(training);
         // The process of the log rates has units of their standard deviation. The noise variance of counts is 1.
         let hyper = Hyper { log_amplitude: learned.hyper.log_amplitude + variance.ln(), log_noise: 0.0 };
         let prior = Prior { kernel: learned.kernel.clone(), hyper, structure: !training.bias_only, log_rates: true };
@@ -257,16 +256,6 @@ fn remainder(training: &TrainingSet, fixed: &TrainingSet, f: &[f64]) -> f64 {
     let counts: f64 = training.weights.iter().zip(&log_likelihood).map(|(w, log)| w * log).sum();
     let gaussian: f64 = (0..f.len()).map(|n| log_gaussian(fixed, n, f[n])).sum();
     counts + training.log_constant() - gaussian
-}
-
-/// Returns the variance of the log rates of counts as the data show them, or 1 if they are all equal.
-fn variance_of_log_rates(training: &TrainingSet) -> f64 {
-    let log_rates = kernel_choice::log_rates(training);
-    let column = ArrayView2::from_shape((log_rates.len(), 1), &log_rates).expect("a log rate for each row");
-    match Moments::new(column, &training.sample_weights()).deviation[0] {
-        deviation if deviation > 0.0 => deviation * deviation,
-        _ => 1.0,
-    }
 }
 
 /// A model of counts, its report, and the log evidence from which its amplitude was learned.

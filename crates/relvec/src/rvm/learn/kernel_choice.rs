@@ -104,7 +104,9 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let more = (training.rows.nrows() > MOST_ROWS).then(|| further(training, &surrogate, rvm.seed.wrapping_add(1)));
     let one_width = !training.is_real() && more.is_none() && labels.is_none();
     let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
-    let (known_noise, log_rates) = (surrogate.known_noise, rvm.likelihood.as_dyn().counts());
+    let known_noise = surrogate.known_noise;
+    let counts = rvm.likelihood.as_dyn().counts();
+    let log_rates = counts.then(|| variance_of_log_rates(training) / surrogate.scale[0].powi(2));
     let learner = KernelLearner { rows: &rows, more, known_noise, log_rates, bias: rvm.bias, interrupt: &training.interrupt };
     let (mut tried, mut all_learned): (Vec<KernelTrial>, Vec<Learned>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
@@ -243,12 +245,26 @@ impl Surrogate {
 /// the counts do not vary more than those of one rate, all log rates are equal.
 pub(in crate::rvm) fn log_rates(training: &TrainingSet) -> Vec<f64> {
     let rows = || (0..training.rows.nrows()).map(|row| (training.real_target(row), training.factor(row)));
+    let (mean, spread) = moments_of_rates(training);
+    rows().map(|(y, e)| ((1.0 + spread * y) / (1.0 / mean + spread * e)).ln()).collect()
+}
+
+/// Returns the variance of the logarithms of log-normal rates whose moments are those that the counts show, or 1 if the counts
+/// do not vary more than those of one rate.
+pub(super) fn variance_of_log_rates(training: &TrainingSet) -> f64 {
+    match moments_of_rates(training).1 {
+        spread if spread > 0.0 => spread.ln_1p(),
+        _ => 1.0,
+    }
+}
+
+/// Returns the mean of the rates of counts and their squared coefficient of variation.
+fn moments_of_rates(training: &TrainingSet) -> (f64, f64) {
+    let rows = || (0..training.rows.nrows()).map(|row| (training.real_target(row), training.factor(row)));
     let weights = training.sample_weights();
     let sum = |value: &dyn Fn(f64, f64) -> f64| rows().zip(&*weights).map(|((y, e), c)| c * value(y, e)).sum::<f64>();
     let mean = sum(&|y, _| y) / sum(&|_, e| e);
-    // The squared coefficient of variation of the rates.
-    let spread = (sum(&|y, e| (y / mean - e).powi(2) - e / mean) / sum(&|_, e| e * e)).max(0.0);
-    rows().map(|(y, e)| ((1.0 + spread * y) / (1.0 / mean + spread * e)).ln()).collect()
+    (mean, (sum(&|y, e| (y / mean - e).powi(2) - e / mean) / sum(&|_, e| e * e)).max(0.0))
 }
 
 /// Returns the columns minus their weighted means and divided by their standard deviations, and these. Weights: `[N]`.
