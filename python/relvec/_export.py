@@ -132,7 +132,8 @@ class Exports:
         Parameters
         ----------
         path : str or path-like, default=None
-            File to which the result is also written.
+            File to which the result is also written. Ten rows with their predictions are written beside it, with the
+            ending ``.test``, for LIBSVM's program svm-predict.
 
         Returns
         -------
@@ -157,6 +158,7 @@ class Exports:
         text = self._model.to_libsvm()
         if path is not None:
             _core.save(os.fsdecode(path), text.encode())
+            _core.save(os.fsdecode(path) + ".test", self._model.libsvm_self_test().encode())
         return text
 
 

@@ -297,6 +297,11 @@ impl Model {
         relvec_export::to_libsvm(&self.model).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// Returns ten rows and their predictions in LIBSVM's format.
+    fn libsvm_self_test(&self) -> PyResult<String> {
+        relvec_export::libsvm_self_test(&self.model).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
     /// Reads the text of a model file of LIBSVM.
     #[staticmethod]
     #[pyo3(signature = (text, features=None))]

@@ -9,7 +9,7 @@ import pytest
 import relvec
 import sklearn.svm
 from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y
-from libsvm.svmutil import svm_load_model, svm_predict, svm_save_model, svm_train
+from libsvm.svmutil import svm_load_model, svm_predict, svm_read_problem, svm_save_model, svm_train
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import SVC, SVR, NuSVC, NuSVR, from_libsvm, from_sklearn
 from scipy.sparse import csr_matrix
@@ -63,6 +63,16 @@ def test_libsvm_predicts_the_same_values(cls, own, tmp_path):
     model = cls(**own).fit(S, T)
     wanted = model.predict(NEW)
     assert_allclose(theirs(model, tmp_path, NEW)[0], wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), SVR(kernel="poly", gamma=0.5)], ids=repr)
+def test_the_self_test_holds_what_libsvm_predicts(model, tmp_path):
+    path = tmp_path / "m.libsvm"
+    model.fit(*((S, T) if isinstance(model, SVR) else (M, K))).to_libsvm(path)
+    targets, rows = svm_read_problem(f"{path}.test")
+    found = svm_predict(targets, rows, svm_load_model(str(path)), "-q")[0]
+    assert len(rows) == 10 and len(set(targets)) > 1
+    assert_allclose(found, targets, rtol=1e-11, atol=1e-12)
 
 
 def test_libsvm_predicts_the_same_probabilities(tmp_path):

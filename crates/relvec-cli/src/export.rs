@@ -31,8 +31,18 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
         relvec_export::Error::Name { .. } => usage(e.to_string().replacen("C: name =", "--name", 1)),
         e => anyhow!("model `{}`: {}", args.model.display(), as_typed(&e.to_string())),
     })?;
+    let test = match format(args)? {
+        ExportFormat::Libsvm => Some(relvec_export::libsvm_self_test(&model)?),
+        _ => None,
+    };
     output::write(&args.output, &bytes)?;
     say!("Saved {} ({} kB)", args.output.display(), significant(bytes.len() as f64 / 1000.0, 3));
+    if let Some(test) = test {
+        let mut beside = args.output.clone().into_os_string();
+        beside.push(".test");
+        output::write(beside.as_ref(), test.as_bytes())?;
+        say!("Saved {} (ten rows with their predictions)", beside.display());
+    }
     Ok(())
 }
 

@@ -26,5 +26,5 @@ mod single;
 
 pub use c::{COptions, CPrecision, to_c};
 pub use error::{Error, Result};
-pub use libsvm::{from_libsvm, to_libsvm};
+pub use libsvm::{from_libsvm, libsvm_self_test, to_libsvm};
 pub use onnx::{OnnxOptions, OnnxPrecision, to_onnx};

@@ -85,6 +85,9 @@ fn models_of_libsvm_are_written_and_read() {
     folder.ok("fit c.csv --target kind --machine svm -o scaled.json");
     folder.fails(1, "export scaled.json -o scaled.libsvm", &["standardisation of the features", "--no-standardize"]);
     assert!(folder.read("svm.libsvm").starts_with("svm_type c_svc\nkernel_type rbf\ngamma "), "{}", folder.read("svm.libsvm"));
+    // Ten rows in the format of tables, with their predictions.
+    let test = folder.read("svm.libsvm.test");
+    assert!(test.lines().count() == 10 && test.lines().all(|line| line.contains(" 1:")), "{test}");
     let run = folder.ok("import svm.libsvm -o again.json");
     assert!(run.stderr.starts_with("Saved again.json (") && run.stderr.ends_with(", 2 features)\n"), "{}", run.stderr);
     // Without names the columns are taken in their order.

@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 pub use read::from_libsvm;
-pub use write::to_libsvm;
+pub use write::{libsvm_self_test, to_libsvm};
 
 const FORMAT: &str = "LIBSVM";
 /// Names of formulations in both programs.

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 use relvec_predict::{FittedBasis, Gamma, Kernel, Label, Margins, Model, MultiClass, SparseRows};
 
 use super::{FORMAT, places};
 use crate::error::{Error, Result};
+use crate::examples::{Examples, Expected};
 
 /// Returns the text of a model file for LIBSVM.
 ///
@@ -45,6 +46,27 @@ pub fn to_libsvm(model: &Model) -> Result<String> {
     let mut order: Vec<usize> = (0..centres.nrows()).collect();
     order.sort_by_key(|n| own[*n]);
     Ok(out + &vectors(&coefficients(model, margins, classes)?, &centres, &order))
+}
+
+/// Returns ten rows and their predictions in LIBSVM's format, for its program svm-predict: all predictions of the written
+/// model are those of the file.
+///
+/// # Errors
+/// The errors of [`to_libsvm`].
+pub fn libsvm_self_test(model: &Model) -> Result<String> {
+    let (margins, ..) = parts(model)?;
+    let Examples { rows, expected } = Examples::new(model)?;
+    let targets: Vec<String> = match expected {
+        Expected::Classes { label, .. } => {
+            let names = labels(&model.classes, margins.classes.unwrap_or(2));
+            label.into_iter().map(|class| names[class].clone()).collect()
+        }
+        Expected::Values { mean, .. } => mean.column(0).iter().map(|value| format!("{value:?}")).collect(),
+    };
+    let cells = |row: ArrayView1<f64>| -> String {
+        row.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(d, v)| format!(" {}:{v:?}", d + 1)).collect()
+    };
+    Ok(targets.iter().zip(rows.outer_iter()).map(|(target, row)| format!("{target}{}\n", cells(row))).collect())
 }
 
 /// Returns the parts of a model that LIBSVM can represent.
