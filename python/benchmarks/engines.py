@@ -83,7 +83,7 @@ def visited(visit: Any, files: list[tuple[int, str]]) -> list[bytes]:
     return out
 
 
-def nothing(part: int, x: Any, y: Any, weight: Any) -> bytes:
+def nothing(part: int, x: Any, y: Any, *further: Any) -> bytes:
     """The answer of an empty pass."""
     return b"0"
 
@@ -130,7 +130,7 @@ def on_dask(folder: str, workers: int) -> Any:
     client = Client(cluster)
     frame = dd.read_parquet(f"{folder}/*.parquet", split_row_groups=False).persist()
     wait(frame)
-    return Collections(frame[FEATURES], frame["y"], None), lambda: (client.close(), cluster.close())
+    return Collections(frame[FEATURES], frame["y"]), lambda: (client.close(), cluster.close())
 
 
 def on_spark(folder: str, workers: int) -> Any:
@@ -159,12 +159,12 @@ def on_spark(folder: str, workers: int) -> Any:
 def on_ray(folder: str, workers: int) -> Any:
     """Blocks of Ray, in its object store."""
     import ray
-    from relvec.ray import _Blocks
+    from relvec._ray_rows import Blocks
 
     ray.init(num_cpus=workers, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     tables = [pd.read_parquet(path) for path in sorted(Path(folder).glob("*.parquet"))]
-    return _Blocks(ray.data.from_pandas(tables), FEATURES, ["y"]), ray.shutdown
+    return Blocks(ray.data.from_pandas(tables), FEATURES, "y", {}), ray.shutdown
 
 
 ENGINES = {"no engine": on_processes, "Dask": on_dask, "Spark": on_spark, "Ray": on_ray}
