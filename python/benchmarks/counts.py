@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from computer import ROOT, facts
 from numpy.typing import NDArray
-from outliers import LEVELS, SETS, crps
+from outliers import LEVELS, SETS, crps, facts_of_run, table_of, write
 from relvec import RVR
 from scipy.stats import norm, poisson
 from sklearn.base import BaseEstimator
@@ -123,25 +122,9 @@ def main() -> None:
                     with threadpool_limits(1):
                         for learner, model in learners().items():
                             found.setdefault(learner, []).append(run(model, split))
-            lines = [
-                f"## {rows:,} rows, log rates about log {mean:g}",
-                "",
-                "| learner | deviance | CRPS | coverage of 90 % | CPU seconds |",
-                "|---|---|---|---|---|",
-            ]
-            for learner, values in found.items():
-                deviance, score, inside, seconds = np.mean(values, axis=0)
-                rest = "| | |" if np.isnan(score) else f"| {score:.3f} | {100.0 * inside:.1f} % |"
-                lines.append(f"| {learner} | {deviance:.3f} {rest} {seconds:.2f} |")
-            tables.append("\n".join(lines) + "\n")
+            tables.append(table_of(f"{rows:,} rows, log rates about log {mean:g}", "deviance", found))
             print(tables[-1], flush=True)
-    named = facts(["scikit-learn", "numpy"])
-    text = "\n".join(f"- {k}: {v}" for k, v in named.items())
-    page = ROOT / "docs" / "counts.md"
-    page.write_text(
-        HEAD.format(spread=SPREAD, draws=arguments.draws, facts=text) + "\n" + "\n".join(tables), encoding="utf-8"
-    )
-    print(f"wrote {page}")
+    write("counts.md", HEAD.format(spread=SPREAD, draws=arguments.draws, facts=facts_of_run()), tables)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,33 @@ def run(model: Any, split: tuple[Array, Array, Array, Array]) -> list[float]:
     return [error, crps(truth, found), float(np.mean(inside)), seconds]
 
 
+def table_of(title: str, measure: str, found: dict[str, list[list[float]]]) -> str:
+    """A table of means: a measure, CRPS, coverage and CPU seconds of each learner."""
+    lines = [
+        f"## {title}",
+        "",
+        f"| learner | {measure} | CRPS | coverage of 90 % | CPU seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for learner, values in found.items():
+        first, score, inside, seconds = np.mean(values, axis=0)
+        rest = "| | |" if np.isnan(score) else f"| {score:.3f} | {100.0 * inside:.1f} % |"
+        lines.append(f"| {learner} | {first:.3f} {rest} {seconds:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def facts_of_run() -> str:
+    """The commit, the computer and the packages, one in a line."""
+    return "\n".join(f"- {name}: {value}" for name, value in facts(["scikit-learn", "numpy"]).items())
+
+
+def write(name: str, head: str, tables: list[str]) -> None:
+    """Write a page of docs/."""
+    page = ROOT / "docs" / name
+    page.write_text(head + "\n" + "\n".join(tables), encoding="utf-8")
+    print(f"wrote {page}")
+
+
 def main() -> None:
     """Run the draws, print and write the tables."""
     parser = argparse.ArgumentParser(prog="cargo xtask bench outliers", description=__doc__.split("\n")[0])
@@ -112,23 +139,9 @@ def main() -> None:
                     with threadpool_limits(1):
                         for learner, model in learners(X.shape[1]).items():
                             found.setdefault(learner, []).append(run(model, (X, t, test, truth)))
-            lines = [
-                f"## {rows} rows, {100.0 * share:.0f} % of them wrong",
-                "",
-                "| learner | error | CRPS | coverage of 90 % | CPU seconds |",
-                "|---|---|---|---|---|",
-            ]
-            for learner, values in found.items():
-                error, score, inside, seconds = np.mean(values, axis=0)
-                rest = "| | |" if np.isnan(score) else f"| {score:.3f} | {100.0 * inside:.1f} % |"
-                lines.append(f"| {learner} | {error:.3f} {rest} {seconds:.2f} |")
-            tables.append("\n".join(lines) + "\n")
+            tables.append(table_of(f"{rows} rows, {100.0 * share:.0f} % of them wrong", "error", found))
             print(tables[-1], flush=True)
-    named = facts(["scikit-learn", "numpy"])
-    head = HEAD.format(wrong=WRONG, draws=arguments.draws, facts="\n".join(f"- {k}: {v}" for k, v in named.items()))
-    page = ROOT / "docs" / "outliers.md"
-    page.write_text(head + "\n" + "\n".join(tables), encoding="utf-8")
-    print(f"wrote {page}")
+    write("outliers.md", HEAD.format(wrong=WRONG, draws=arguments.draws, facts=facts_of_run()), tables)
 
 
 if __name__ == "__main__":
