@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import _core
 
 T = TypeVar("T")
-# Further data of each row, in the order in which functions take them. Those at the end may be left out.
+# Further data of each row, in the order in which functions take them. Trailing ones may be left out.
 FURTHER = ("sample_weight", "noise_variance", "exposure")
 # Called with the number of a partition, its features, its targets, and arrays or None in the order of `FURTHER`.
 Visit = Callable[..., bytes]

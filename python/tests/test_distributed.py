@@ -170,16 +170,16 @@ def test_counts_outliers_and_known_noise_in_parts():
     noise = rng.uniform(0.01, 0.5, 3000)
     noisy = f + np.sqrt(noise) * rng.standard_normal(3000)
     wrong = f + 0.1 * rng.standard_normal(3000) + 10.0 * (rng.random(3000) < 0.05)
-    # Kernels are learned from 1,000 of other rows. Over five draws, expected counts differ by 0.02 to 0.054.
-    for own, y, given, most in [
-        (RVR(likelihood="poisson"), counts, {"exposure": exposure}, 0.08),
-        (RVR(likelihood="student_t"), wrong, {}, 0.05),
-        (RVR(), noisy, {"noise_variance": noise}, 0.05),
+    # Kernels that are learned from 1,000 rows differ, and so would the counts that they expect.
+    for own, y, given in [
+        (RVR(likelihood="poisson", gamma=0.3), counts, {"exposure": exposure}),
+        (RVR(likelihood="student_t"), wrong, {}),
+        (RVR(), noisy, {"noise_variance": noise}),
     ]:
         whole = clone(own).fit(X, y, **given)
         parts = fit(own, Arrays(X, y, parts=3, **given), sample=2000)
         found, expected = parts.predict(X[:200]), whole.predict(X[:200])
-        assert np.sqrt(np.mean((found - expected) ** 2)) < most * np.std(expected), own
+        assert np.sqrt(np.mean((found - expected) ** 2)) < 0.05 * np.std(expected), own
     with pytest.raises(ValueError, match="give one of them"):
         Arrays(X, counts, exposure=exposure, noise_variance=noise)
 

@@ -314,7 +314,7 @@ fn counts_and_outliers_in_parts_predict_as_in_memory() {
 }
 
 /// With a precision for each weight, counts, outliers and several outputs in parts have the model of a fit in memory at
-/// the same candidates. The same parts give the same bits, and other parts the same model up to rounding.
+/// equal candidates. Equal parts give equal bits, and other parts give an equal model up to rounding.
 #[test]
 fn precisions_for_other_targets_come_from_sums_over_all_parts() {
     let outputs = |n: usize| {
