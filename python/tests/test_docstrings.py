@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -32,15 +33,26 @@ METHODS = [
 NOT_ASKED = {"SA01", "ES01", "EX01"}
 
 
-# Modules that need an engine; their tests are in the folder engines.
-ENGINES = {"dask", "spark", "ray", "_dask_rows", "_spark_rows", "_spark_files"}
+def names(*, engine):
+    """Modules of the package that import Dask, Spark or Ray, whose tests are in the folder engines, or all others."""
+    for info in pkgutil.iter_modules(relvec.__path__):
+        source = Path(info.module_finder.find_spec(info.name).origin)
+        imports = source.suffix == ".py" and re.search(
+            r"^ *(import|from) (dask|pyspark|ray)\b", source.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        if bool(imports) == engine and info.name != "_core":
+            yield info.name
 
 
 def modules():
     yield relvec
-    for info in pkgutil.iter_modules(relvec.__path__):
-        if info.name not in {"_core", *ENGINES}:
-            yield importlib.import_module(f"relvec.{info.name}")
+    for name in names(engine=False):
+        yield importlib.import_module(f"relvec.{name}")
+
+
+def test_modules_that_import_an_engine_are_found():
+    assert {"dask", "spark", "ray", "_dask_rows", "_ray_rows", "_spark_rows"} <= set(names(engine=True))
+    assert {"rvr", "rvc", "distributed", "_partitions"} <= set(names(engine=False))
 
 
 @pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)

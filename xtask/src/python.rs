@@ -8,6 +8,9 @@ use crate::{Result, cargo, output_of, root};
 
 const VENV: Venv = Venv { folder: "target/venv", tools: &["maturin>=1.9.4,<2", "ruff>=0.8"] };
 
+/// Has Dask, Spark and Ray, which no other test or module may need.
+const WITH_ENGINES: Venv = Venv { folder: "target/venv-engines", tools: VENV.tools };
+
 /// Tests that need the engines.
 const ENGINES: &str = "python/tests/engines";
 
@@ -47,13 +50,13 @@ fn pytest(marks: &str) -> Result {
 
 /// Tests fits on engines, in a process for each engine, since an engine starts own processes and keeps its settings.
 pub fn check_engines() -> Result {
-    VENV.ready()?;
-    VENV.install_package("dev", "target/wheels", "[test,dask,spark,ray]")?;
+    WITH_ENGINES.ready()?;
+    WITH_ENGINES.install_package("dev", "target/wheels", "[test,dask,spark,ray]")?;
     let java = output_of(Command::new("java").arg("--version"));
     java.map_err(|e| format!("Spark needs Java 17 or later: install it, and put it on the path. {e}"))?;
     ["documentation", "dask", "spark", "ray", "tutorial"].iter().try_for_each(|name| {
         let tests = format!("{ENGINES}/test_{name}.py");
-        VENV.python(&["-m", "pytest", &tests])
+        WITH_ENGINES.python(&["-m", "pytest", &tests])
     })
 }
 
@@ -122,9 +125,9 @@ pub fn bench_reproduce(arguments: &[&str]) -> Result {
 
 /// Compares fits on Dask, Spark and Ray with one process.
 pub fn bench_engines(arguments: &[&str]) -> Result {
-    VENV.ready()?;
-    VENV.install_package("release", "target/scale/wheels", "[test,dask,spark,ray]")?;
-    VENV.python(&[&["python/benchmarks/engines.py"], arguments].concat())
+    WITH_ENGINES.ready()?;
+    WITH_ENGINES.install_package("release", "target/scale/wheels", "[test,dask,spark,ray]")?;
+    WITH_ENGINES.python(&[&["python/benchmarks/engines.py"], arguments].concat())
 }
 
 /// Measures the effect of each constant and part of the search.
