@@ -18,7 +18,7 @@
 
 use std::f64::consts::PI;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
@@ -40,6 +40,8 @@ pub(crate) struct Evidence {
     pub value: f64,
     /// Derivative in log rho.
     pub by_ratio: f64,
+    /// Log noise variance of each output, log s2, `[R]`.
+    pub log_noise: Vec<f64>,
     /// Derivative in log s2 of each output, `[R]`.
     pub by_noise: Vec<f64>,
     /// P_nn lambda_n, `[n]`: the share of a row that the other rows do not predict.
@@ -130,13 +132,20 @@ impl Fitc<'_> {
     /// Returns log evidence and gradient at rho = exp(`log_ratio`) and noise variances exp(`log_noise`), `[R]`; `None`
     /// if the evidence is not finite.
     pub fn evidence(&self, log_ratio: f64, log_noise: &[f64]) -> Result<Option<Evidence>> {
+        self.evidence_with(log_ratio, |_| log_noise.to_vec())
+    }
+
+    /// Returns log evidence and gradient at rho = exp(`log_ratio`) and the log noise variances, `[R]`, that `log_noise`
+    /// chooses; `None` if the evidence is not finite. Its argument is quad + S of each output, `[R]`: as a function of s2,
+    /// the evidence is that of C - 1 (C without a constant) independent residuals with this sum of squares.
+    pub fn evidence_with(&self, log_ratio: f64, log_noise: impl FnOnce(&[f64]) -> Vec<f64>) -> Result<Option<Evidence>> {
         let Some(solved) = self.solve(log_ratio.exp())? else { return Ok(None) };
         let found = self.evidence_of(solved, log_ratio, log_noise);
         Ok(found.value.is_finite().then_some(found))
     }
 
-    /// Returns log evidence and gradient for a solved system.
-    fn evidence_of(&self, solved: Solved, log_ratio: f64, log_noise: &[f64]) -> Evidence {
+    /// Returns log evidence and gradient for a solved system, at the log noise variances that `log_noise` chooses.
+    fn evidence_of(&self, solved: Solved, log_ratio: f64, log_noise: impl FnOnce(&[f64]) -> Vec<f64>) -> Evidence {
         let ratio = log_ratio.exp();
         let Solved { lambda, mut scaled, lower, mean, left } = solved;
         let (m, n) = self.features.dim();
@@ -150,11 +159,15 @@ impl Fitc<'_> {
         scaled.outer_iter().for_each(|row| own.iter_mut().zip(row).for_each(|(own, v)| *own -= v * v));
         let noisy = |n: usize| 1.0 / (lambda[n] * self.rows.weights[n]);
         let trace: f64 = own.iter().enumerate().map(|(n, own)| own * noisy(n)).sum();
-        let mut out = Evidence { value: 0.0, by_ratio: 0.0, by_noise: vec![], own };
-        for (k, (left, mean)) in left.columns().into_iter().zip(mean.columns()).enumerate() {
-            let (log_noise, noise) = (log_noise[k], log_noise[k].exp());
+        let quad = |(left, mean): (ArrayView1<f64>, ArrayView1<f64>)| {
             let weights = mean.slice(s![self.first()..]);
-            let quad = left.iter().zip(&lambda).map(|(r, v)| r * r / v).sum::<f64>() + weights.dot(&weights) / ratio;
+            left.iter().zip(&lambda).map(|(r, v)| r * r / v).sum::<f64>() + weights.dot(&weights) / ratio
+        };
+        let quads: Vec<f64> = left.columns().into_iter().zip(mean.columns()).map(quad).collect();
+        let log_noise = log_noise(&quads.iter().zip(&self.rows.scatter).map(|(q, s)| q + s).collect::<Vec<_>>());
+        let mut out = Evidence { value: 0.0, by_ratio: 0.0, by_noise: vec![], log_noise, own };
+        for (k, (left, quad)) in left.columns().into_iter().zip(quads).enumerate() {
+            let (log_noise, noise) = (out.log_noise[k], out.log_noise[k].exp());
             let squares: f64 = left.iter().zip(&lambda).enumerate().map(|(n, (r, v))| r * r / v * noisy(n)).sum();
             let (rest, slope) = self.rows.rest(k, log_noise);
             out.value += -0.5 * (free * ((2.0 * PI).ln() + log_noise) + logs + quad / noise) + rest;
@@ -186,7 +199,7 @@ impl Fitc<'_> {
         let projected = |n: usize| (over[[n, 0]] - fitted[[n, 0]]) / lambda[n].sqrt();
         let response = (0..v.len()).map(|n| v[n] - projected(n) / c[n]).collect();
         let lambda = lambda.clone();
-        let evidence = self.evidence_of(solved, log_ratio, &[0.0]);
+        let evidence = self.evidence_of(solved, log_ratio, |_| vec![0.0]);
         let variance = (0..v.len()).map(|n| ((1.0 - evidence.own[n] / (lambda[n] * c[n])) / c[n]).max(0.0)).collect();
         Ok(evidence.value.is_finite().then_some(Response { evidence, response, variance }))
     }
