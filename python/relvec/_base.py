@@ -302,9 +302,10 @@ class KernelMachine(Exports, Pages, BaseEstimator):
 
 # Advice if sparse rows are too large for a relevance vector machine.
 _FEWER = (
-    "Use weight_prior='ard' and the name of one kernel with gamma='scale', 'auto' or a number, which need no dense "
-    "rows (without keep_statistics, keep_rows, variance='healed', landmarks and centres='learned'); or reduce the "
-    "features (TruncatedSVD of scikit-learn); or use a support vector machine (SVC, SVR)"
+    "At most 10,000 rows need no dense rows (with a kernel of distances or inner products and one gamma, without "
+    "keep_statistics, landmarks and centres='learned'). More rows need none with weight_prior='ard' and the name of "
+    "one kernel with gamma='scale', 'auto' or a number (without keep_rows and variance='healed' too). Or reduce the "
+    "features (TruncatedSVD of scikit-learn), or use a support vector machine (SVC, SVR)"
 )
 
 
@@ -360,17 +361,15 @@ class RelevanceVectorMachine(KernelMachine):
             )
         return own.text()
 
-    def _for_fit(self, rows: Any) -> Any:
-        """Return training rows: dense with zeros filled in, or sparse if they are too many and the fit allows it."""
+    def _needs_values(self, rows: Any) -> bool:
+        """Return whether sparse rows are too large to fill in zeros, and a fit to values of the kernel is possible."""
         known = _table.KERNELS.get(self.kernel, []) if isinstance(self.kernel, str) else []
         learned = "gamma" in known and isinstance(self.gamma, str) and self.gamma.startswith("evidence")
         named = isinstance(self.kernel, str) and self.kernel in _table.KERNELS and isinstance(self.landmarks, str)
         takes = named and not learned and self.basis == "kernel" and self.weight_prior == "ard"
         takes = takes and self.centres == "fixed" and getattr(self, "variance", "auto") != "healed"
         kept = getattr(self, "keep_statistics", False) or getattr(self, "keep_rows", None) is not None
-        if _sparse.is_too_large(rows) and takes and not kept:
-            return rows
-        return _sparse.filled(rows, type(self).__name__, _FEWER)
+        return _sparse.is_too_large(rows) and takes and not kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "inference" in state:
@@ -394,27 +393,32 @@ class RelevanceVectorMachine(KernelMachine):
         noise_variance: Float | None = None,
         exposure: Float | None = None,
         earlier: _core.Model | None = None,
-        filled: bool = False,
     ) -> None:
-        """Fit to validated rows, starting from an `earlier` model if there is one, and set the fitted attributes.
-
-        `filled`: whether the rows were sparse, and their zeros have been filled in.
-        """
+        """Fit to validated rows, starting from an `earlier` model if there is one, and set the fitted attributes."""
         # Checked before any work is done on the data.
+        external = self._precomputed or self._callable
+        settings, seed = self._settings(likelihood, external or self.basis == "given")
+        # Sparse rows stay sparse if they are wide, or become values of the kernel, or their zeros are filled in.
         sparse = issparse(X)
-        if sparse and earlier is not None:
-            raise ValueError(
-                "warm_start needs dense rows, and these are too many to fill in zeros: use warm_start=False"
-            )
-        external = self._precomputed or self._callable or sparse
-        settings, seed = self._settings(
-            likelihood, external or self.basis == "given", self._start(earlier, X.shape[1], target)
-        )
+        used = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+        named = not external and isinstance(self.landmarks, str)
+        wide = sparse and named and _core.fits_sparse(settings) and _sparse.is_wide(X, used)
+        values = sparse and not wide and self._needs_values(X)
+        if values:
+            if earlier is not None:
+                raise ValueError(
+                    "warm_start needs dense rows, and these are too many to fill in zeros: use warm_start=False"
+                )
+            external = True
+        start = self._start(earlier, X.shape[1], target)
+        if values or start is not None:
+            settings, seed = self._settings(likelihood, external or self.basis == "given", start)
+        if not (wide or values):
+            X = _sparse.filled(X, type(self).__name__, _FEWER)
         landmarks = _checks.landmarks(self, X.shape[1])
         if noise_variance is not None and self.basis != "given" and _sklearn_kernels.is_one(self.kernel):
             self._translated(_sklearn_kernels.translate(self.kernel, X.shape[1]), known_noise=True)
 
-        used = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres, kernel = X, used, None, ""
         if self._precomputed:
             # The whole matrix is in memory, so a rule saves nothing.
@@ -430,7 +434,10 @@ class RelevanceVectorMachine(KernelMachine):
                 dictionary = np.sort(np.unique(landmarks, axis=0, return_index=True)[1])
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
-        elif sparse:
+        elif wide:
+            _sparse.check_finite(X)
+            design = _sparse.parts(X)
+        elif values:
             _sparse.check_finite(X)
             dictionary = _draw(_sparse.distinct(X, used), self.dictionary, seed)
             (asked,) = _settings.kernel(self, self.kernel).values()
@@ -446,9 +453,9 @@ class RelevanceVectorMachine(KernelMachine):
             model = model.with_external_kernel(
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
-        if sparse:
+        if values:
             model = model.with_sparse_kernel(kernel, _sparse.parts(X[model.relevance]))
-        elif filled and isinstance(self.landmarks, str):
+        elif sparse and named:
             model = model.with_sparse_centres()
         self._end(model, report, names, classes)
 

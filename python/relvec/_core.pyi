@@ -19,6 +19,7 @@ __all__ = [
     "fit_more",
     "fit_rows",
     "fit_svm",
+    "fits_sparse",
     "inference_schemes",
     "kernel_names",
     "kernel_text",
@@ -51,9 +52,10 @@ def dictionary_size(dictionary: str, rows: int) -> int: ...
 def kind_of_text(text: str) -> str: ...
 def save(path: str, data: bytes) -> None: ...
 def main(args: Sequence[str]) -> int: ...
+def fits_sparse(settings: str) -> bool: ...
 def fit(
     settings: str,
-    x: NDArray[float64],
+    x: NDArray[float64] | _Csr,
     target: NDArray[float64] | NDArray[int64],
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,

@@ -112,10 +112,11 @@ def learn_kernel(
     kernel : str or list of str, default="rbf"
         The kernel, as in `RVR`. From a list, or ``"auto"``, the kernel with the highest posterior density is selected.
         ``"sigmoid"`` is not a covariance function and is refused, as are callables and ``"precomputed"``.
-    gamma : {"evidence", "evidence-one", "evidence-ard", "scale", "auto"}, float or array-like of shape \
-(n_features,), default="evidence"
+    gamma : {"evidence", "evidence-one", "evidence-ard", "evidence-isotropic", "scale", "auto"}, float or array-like \
+of shape (n_features,), default="evidence"
         ``"evidence"`` learns one width, or one for each feature if the rows support that. ``"evidence-one"`` and
-        ``"evidence-ard"`` select one of the two. For other values gamma is fixed, and only amplitude and noise are
+        ``"evidence-ard"`` select one of the two. ``"evidence-isotropic"`` learns one number for features that have
+        one unit. For other values gamma is fixed, and only amplitude and noise are
         learned.
     degree : int or list of int, default=3
         Power of the polynomial kernel; several powers if kernels are selected from a list.

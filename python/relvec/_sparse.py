@@ -49,13 +49,21 @@ def is_too_large(X: Any) -> bool:
     return bool(sparse.issparse(X) and X.shape[0] * X.shape[1] > MOST_FILLED)
 
 
-def distinct(X: Any, used: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the different rows of a CSR matrix among the `used`, each by its first occurrence."""
+def is_wide(X: Any, used: NDArray[np.int64]) -> bool:
+    """Return whether a CSR matrix has more columns than different rows among the `used`, and not too many rows."""
+    most = min(X.shape[1] - 1, MOST_FILLED // max(X.shape[0], 1))
+    return len(distinct(X, used, most + 1)) <= most
+
+
+def distinct(X: Any, used: NDArray[np.int64], most: int | None = None) -> NDArray[np.int64]:
+    """Return the different rows of a CSR matrix among the `used`, each by its first occurrence, or the `most` first."""
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
     kinds: dict[tuple[bytes, bytes], int] = {}
     for row in used.tolist():
+        if len(kinds) == most:
+            break
         own = slice(X.indptr[row], X.indptr[row + 1])
         kinds.setdefault((X.indices[own].tobytes(), X.data[own].tobytes()), row)
     return np.array(list(kinds.values()), dtype=np.int64)

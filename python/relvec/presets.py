@@ -17,8 +17,8 @@ def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regres
 
     Parameters
     ----------
-    gamma : {"scale", "auto", "evidence", "evidence-ard", "evidence-one"}, float or array-like of shape \
-(n_features,), default="scale"
+    gamma : {"scale", "auto", "evidence", "evidence-ard", "evidence-one", "evidence-isotropic"}, float or \
+array-like of shape (n_features,), default="scale"
         Scale of the kernel, as in `RVR`. The papers choose it by cross-validation.
     task : {"regress", "classify"}, default="regress"
         ``"classify"``: parameters of `RVC`, which has no `variance`.

@@ -189,9 +189,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows for the fit. With
-            ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
-            C-contiguous array of float64 is read in place.
+            Training rows. Sparse rows of more features than rows stay sparse, and others are converted to dense
+            rows of up to 10^8 numbers. With ``kernel="precomputed"`` the square kernel matrix, with
+            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -207,8 +207,6 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         self._refuse_sparse_values(X)
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", **rules)
-        filled = issparse(rows)
-        rows = self._for_fit(rows)
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(labels))
         classes, numbers = _checks.class_numbers(labels, weights)
@@ -221,7 +219,6 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             target_names(y),
             _labels.for_file(classes),
             earlier=earlier,
-            filled=filled,
         )
         self.classes_ = classes
         return self

@@ -209,9 +209,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Sparse rows of up to 10^8 numbers are converted to dense rows for the fit. With
-            ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
-            C-contiguous array of float64 is read in place.
+            Training rows. Sparse rows of more features than rows stay sparse, and others are converted to dense
+            rows of up to 10^8 numbers. With ``kernel="precomputed"`` the square kernel matrix, with
+            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets. Several outputs have a column each and share their relevance vectors.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -235,8 +235,6 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         self._refuse_sparse_values(X)
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, multi_output=True, **rules)
-        filled = issparse(rows)
-        rows = self._for_fit(rows)
         if t.ndim == 2 and t.shape[1] == 1:
             t = column_or_1d(t, warn=not self._several_outputs)
         likelihood = _settings.regression(self)
@@ -249,7 +247,6 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             noise_variance=_checks.known("noise_variance", noise_variance, len(t)),
             exposure=_checks.known("exposure", exposure, len(t)),
             earlier=earlier,
-            filled=filled,
         )
         # With weights the plain standard deviation of the target is not comparable with the noise.
         noise, spread = self._model.noise_variance, np.std(t)

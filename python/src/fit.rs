@@ -206,7 +206,7 @@ pub(crate) fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {
 pub(crate) fn fit(
     py: Python<'_>,
     settings: &str,
-    x: PyReadonlyArray2<'_, f64>,
+    x: Matrix<'_>,
     target: Target<'_>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     callback: Option<Py<PyAny>>,
@@ -218,7 +218,8 @@ pub(crate) fn fit(
     if let Some(centres) = landmarks {
         rvm.landmarks = Landmarks::Given(Centres(centres.as_array().to_owned()));
     }
-    let rows = Rows::new(&x);
+    let input = x.input()?;
+    drop(x);
     let values = target.values()?;
     drop(target);
     let [weights, noise_variance, exposure] =
@@ -227,8 +228,17 @@ pub(crate) fn fit(
         let targets = values.targets(weights.as_ref());
         let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
         let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
-        rvm.fit_with(rows.view(), &targets, observer, interrupt)
+        match &input {
+            Input::Dense(rows) => rvm.fit_with(rows.view(), &targets, observer, interrupt),
+            Input::Sparse(rows) => rvm.fit_sparse_with(rows, &targets, observer, interrupt),
+        }
     })
+}
+
+/// Returns whether settings suit a fit to sparse rows.
+#[pyfunction]
+pub(crate) fn fits_sparse(settings: &str) -> PyResult<bool> {
+    Ok(parameters::<Rvm>(settings)?.fits_sparse())
 }
 
 /// Adds rows to a model and fits it again.

@@ -34,6 +34,8 @@ mod _core {
     #[pymodule_export]
     use super::fit::fit_svm;
     #[pymodule_export]
+    use super::fit::fits_sparse;
+    #[pymodule_export]
     use super::fit::learn_kernel;
     #[pymodule_export]
     use super::model::Model;

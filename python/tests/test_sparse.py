@@ -250,16 +250,16 @@ def test_a_fit_to_sparse_rows_can_be_continued(make):
 
 @pytest.mark.parametrize("machine", [RVR, RVC])
 def test_too_many_numbers_are_not_filled_in(machine):
-    _, classes, t = table()
-    y = t if machine is RVR else classes
-    wide = sparse.csr_matrix((80, 2_000_000))
-    found = r"needs dense rows, and at most 100000000 numbers .*found 160000000.*weight_prior='ard'.*TruncatedSVD"
+    y = np.arange(11_000.0) if machine is RVR else np.arange(11_000) % 2
+    wide = sparse.csr_matrix((np.arange(1.0, 11_001.0), (np.arange(11_000), np.zeros(11_000))), shape=(11_000, 20_000))
+    found = r"needs dense rows, and at most 100000000 numbers .*found 220000000.*weight_prior='ard'.*TruncatedSVD"
     for settings in (
         {},
         {"weight_prior": "ard"},
         {"gamma": 0.1},
         {"weight_prior": "ard", "kernel": "auto", "gamma": 0.1},
         {"weight_prior": "ard", "gamma": 0.1, "centres": "learned"},
+        {"kernel": "laplacian"},
         *([{"weight_prior": "ard", "gamma": 0.1, "variance": "healed"}] if machine is RVR else []),
         *([{"weight_prior": "ard", "gamma": 0.1, "keep_rows": 10}] if machine is RVR else []),
     ):
@@ -316,3 +316,46 @@ def test_svmlight_tables_are_those_of_scikit_learn(tmp_path):
     path.write_text("1 2:1 1:1\n")
     with pytest.raises(ValueError, match=r"d\.svm'.*sorted"):
         read_svmlight(path)
+
+
+@pytest.mark.parametrize("own", [{}, {"weight_prior": "ard"}, {"kernel": "linear"}, {"kernel": "auto"}, {"gamma": 0.1}])
+@pytest.mark.parametrize("machine", [RVR, RVC])
+def test_rows_of_more_features_than_rows_stay_sparse(monkeypatch, tmp_path, machine, own):
+    X = sparse.random(69, 300, 0.05, format="csr", random_state=2)
+    X = sparse.vstack([X, X[9]]).tocsr()
+    t = np.asarray(X[:, :100].sum(axis=1)).ravel()
+    y = t if machine is RVR else t > np.median(t)
+    new = sparse.random(30, 300, 0.05, format="csr", random_state=3)
+    isotropic = own if "gamma" in own or own.get("kernel") == "linear" else own | {"gamma": "evidence-isotropic"}
+    dense = machine(**isotropic).fit(X.toarray(), y)
+    monkeypatch.setattr(_sparse, "MOST_FILLED", 10_000)
+    made = machine(**own).fit(X, y)
+    assert sparse.issparse(made.relevance_vectors_) and made.relevance_vectors_.shape[1] == 300
+    assert (made.relevance_vectors_ != X[made.relevance_]).nnz == 0
+    assert np.ndim(getattr(made, "gamma_", 0.0)) == 0
+    made.save(tmp_path / "m.json")
+    for model in (made, load(tmp_path / "m.json"), pickle.loads(pickle.dumps(made))):
+        for rows in (new, new.toarray()):
+            if machine is RVC:
+                np.testing.assert_allclose(model.predict_proba(rows), dense.predict_proba(new.toarray()), atol=1e-4)
+            else:
+                found, expected = model.predict(rows, return_std=True), dense.predict(new.toarray(), return_std=True)
+                np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_wide_rows_are_counted_without_copies_and_rows_of_weight_zero():
+    X = sparse.random(20, 30, 0.3, format="csr", random_state=4)
+    y = np.asarray(X[:, :10].sum(axis=1)).ravel()
+    weights = np.where(np.arange(20) < 3, 0.0, 3.0)
+    some = np.arange(3, 20)
+    one = rvr().fit(X, y, weights)
+    three = rvr().fit(sparse.vstack([X[some]] * 3), np.tile(y[some], 3))
+    assert np.ndim(one.gamma_) == np.ndim(three.gamma_) == 0
+    np.testing.assert_allclose(one.predict(X), three.predict(X), rtol=1e-4)
+
+
+def test_a_fit_to_wide_rows_names_a_bad_number():
+    X = sparse.random(20, 60, 0.2, format="csr", random_state=4)
+    X.data[3] = np.nan
+    with pytest.raises(ValueError, match=r"X, row \d+, column \d+ is nan"):
+        rvr().fit(X, np.arange(20.0))

@@ -329,8 +329,8 @@ pub(crate) struct FitArgs {
     /// Set the scale of the kernel [default: evidence]
     ///
     /// The value is a number, scale for 1 / (features x variance), auto for 1 / features, or a rule that learns it.
-    /// evidence-one learns one width, evidence-ard one for each feature, and evidence selects between the two (for
-    /// classes of up to 3000 rows: one width). The widths are learned by a Gaussian process on at most 1000 rows, or on
+    /// evidence-one learns one width, evidence-ard one for each feature, and evidence selects between the two.
+    /// evidence-isotropic learns one number for features that have one unit. The widths are learned by a Gaussian process on at most 1000 rows, or on
     /// more if the table has more than 3000 rows.
     #[arg(help_heading = KERNEL, long, value_name = "VALUE")]
     pub gamma: Option<String>,

@@ -324,7 +324,7 @@ pub struct DataScale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\""
+    expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\", \"evidence-one\" or \"evidence-isotropic\""
 )]
 pub enum Gamma {
     /// One gamma for every feature.
@@ -349,6 +349,8 @@ rules! {
         EvidenceArd = "evidence-ard",
         /// Learned from the targets: one width for all features in units of their spread.
         EvidenceOne = "evidence-one",
+        /// Learned from the targets: one number for all features, which must have one unit.
+        EvidenceIsotropic = "evidence-isotropic",
     }
 }
 
@@ -356,7 +358,13 @@ impl GammaRule {
     /// Returns true if the rule uses the targets.
     #[doc(hidden)]
     pub fn is_learned(self) -> bool {
-        matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd | GammaRule::EvidenceOne)
+        !matches!(self, GammaRule::Scale | GammaRule::Auto)
+    }
+
+    /// Returns true if the rule may learn one number for each feature.
+    #[doc(hidden)]
+    pub fn has_widths(self) -> bool {
+        matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd)
     }
 }
 
@@ -384,7 +392,7 @@ impl Gamma {
             Err(Error::Parameter {
                 name: format!("kernel.{kernel}.gamma"),
                 found,
-                expected: "a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\"".into(),
+                expected: "a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\", \"evidence-one\" or \"evidence-isotropic\"".into(),
             })
         };
         let good = |v: &f64| v.is_finite() && *v > 0.0;

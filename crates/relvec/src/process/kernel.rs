@@ -165,7 +165,7 @@ impl KernelLearner<'_> {
         let features = if rule.is_some() { frame.live.len() } else { 0 };
         let widths = |each: bool| Parameters::of(kernel, frame, &rows, 1.0, each, AmplitudePrior::FLAT).gammas();
         let priors = Priors::new(rows.count, widths(true).saturating_sub(widths(false)), self.log_rates);
-        let several = if features > 1 && rule != Some(GammaRule::EvidenceOne) {
+        let several = if features > 1 && rule.is_some_and(GammaRule::has_widths) {
             let objective = LogPosterior::new(self, &rows, kernel, frame, &priors, true);
             let wide = self.maximise_from_share(&objective, f64::NEG_INFINITY)?;
             Some(self.better_from_narrow(&objective, wide.expect("the least posterior is minus infinity"))?)
@@ -251,7 +251,7 @@ impl KernelLearner<'_> {
         let Some((rows, centres)) = &self.more else { return Ok(from) };
         let rows = rows.with_inputs(frame.to_internal(rows.x.view()));
         // More rows determine one width for each feature, even if the first rows do not.
-        let asked = kernel.learned_rule().is_some_and(|rule| rule != GammaRule::EvidenceOne);
+        let asked = kernel.learned_rule().is_some_and(GammaRule::has_widths);
         let per_feature = from.per_feature || asked && frame.live.len() > 1;
         let objective = LogPosterior::new(self, &rows, kernel, frame, priors, per_feature);
         let centres = Some(rows.x.select(Axis(0), centres));

@@ -34,6 +34,8 @@ pub(crate) struct Frame<'a> {
     /// Power of the unit in gamma. It is 0 if the kernel sees features as they are, because it has no gamma to learn or
     /// is a sum.
     power: i32,
+    /// True if all features have one unit.
+    isotropic: bool,
 }
 
 impl Moments {
@@ -75,12 +77,14 @@ impl<'a> Frame<'a> {
             0 => (vec![0.0; spread.len()], vec![1.0; spread.len()]),
             _ => (if products { vec![0.0; spread.len()] } else { moments.mean.clone() }, spread.clone()),
         };
+        let isotropic = kernel.learned_rule() == Some(GammaRule::EvidenceIsotropic);
+        let unit = if isotropic { vec![root_mean_square(live.iter().map(|d| unit[*d])); unit.len()] } else { unit };
         let (units, most) = if is_sum { (spread, 2) } else { (&unit, power) };
         if !live.iter().all(|d| units[*d].is_normal() && units[*d].powi(most).is_normal()) {
             let error = Error::Overflow { what: "gamma for features of this spread, or its inverse,".into() };
             return Err(name_largest(error, rows));
         }
-        Ok(Frame { moments, live, origin, unit, power })
+        Ok(Frame { moments, live, origin, unit, power, isotropic })
     }
 
     /// Returns rows `x`, [n, D], in internal units, [n, features with an effect]. If no gamma is to be learned, all
@@ -103,6 +107,10 @@ impl<'a> Frame<'a> {
     pub fn to_original(&self, kernel: &Kernel) -> Result<Kernel> {
         let features = self.unit.len();
         let Some(gamma) = kernel.gamma().filter(|_| self.power > 0) else { return Ok(kernel.clone()) };
+        if self.isotropic {
+            let kernel = kernel.with_gamma((gamma.at(0) / self.unit[0].powi(self.power)).into());
+            return kernel.check().map(|()| kernel);
+        }
         // The only known unit of a feature without effect is its own magnitude.
         let least = |d: usize| CONSTANT_EFFECT / self.moments.size[d].powi(self.power).max(1.0);
         let mut gammas: Vec<f64> = (0..features).map(least).collect();
@@ -123,6 +131,12 @@ impl<'a> Frame<'a> {
             (_, false) => kernel.with_gamma(gamma.into()),
         }
     }
+}
+
+/// Returns the root mean square of positive numbers, whose squares may be out of range; 1 for no numbers.
+fn root_mean_square(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
+    let (count, most) = (values.len(), values.clone().fold(0.0, f64::max));
+    if count == 0 { 1.0 } else { most * (values.map(|v| (v / most).powi(2)).sum::<f64>() / count as f64).sqrt() }
 }
 
 /// Bounds of the log amplitude.
@@ -234,9 +248,13 @@ impl Parameters {
             slot += 1;
             for factor in &mut term.factors {
                 let columns = factor.columns.as_ref().unwrap_or(&all);
-                let units: Vec<(f64, f64)> = columns.iter().map(|c| (moments.mean[*c], spread(*c))).collect();
-                let live = columns.iter().filter(|c| frame.live.contains(c)).count();
-                let (gamma, prior) = gamma_prior(&factor.kernel, live.max(1), length_sd);
+                let mut units: Vec<(f64, f64)> = columns.iter().map(|c| (moments.mean[*c], spread(*c))).collect();
+                let live: Vec<usize> = columns.iter().copied().filter(|c| frame.live.contains(c)).collect();
+                if matches!(factor.kernel.gamma(), Some(Gamma::Rule(GammaRule::EvidenceIsotropic))) && !live.is_empty() {
+                    let unit = root_mean_square(live.iter().map(|c| spread(*c)));
+                    units.iter_mut().for_each(|(_, own)| *own = unit);
+                }
+                let (gamma, prior) = gamma_prior(&factor.kernel, live.len().max(1), length_sd);
                 let power = match factor.kernel.form() {
                     Form::Squares(_) => 2.0,
                     Form::Absolutes(_) => 1.0,

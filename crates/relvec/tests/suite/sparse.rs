@@ -318,3 +318,150 @@ fn damaged_kept_rows_without_zeros_are_rejected_with_their_position() {
     let message = Model::from_json(&number.to_string()).unwrap_err().to_string();
     assert!(message.contains("expected a list of rows, or sparse rows"), "{message}");
 }
+
+/// Rows of 40 to 60 rows and more features, with equal rows and rows of weight 0, and targets of each likelihood.
+struct Wide {
+    x: Array2<f64>,
+    real: Array1<f64>,
+    labels: Vec<usize>,
+    counts: Array1<f64>,
+    weights: Array1<f64>,
+}
+
+impl Wide {
+    fn new(n: usize, features: usize, seed: u64) -> Wide {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut x = Array2::from_shape_simple_fn((n, features), || match random.random_bool(0.15) {
+            true => random.random_range(0.0..1.0),
+            false => 0.0,
+        });
+        let copy = x.row(1).to_owned();
+        x.row_mut(7).assign(&copy);
+        let real: Array1<f64> = x.outer_iter().map(|row| row.iter().take(features / 2).sum::<f64>()).collect();
+        let noisy = real.mapv(|v| v + 0.2 * random.random_range(-1.0..1.0));
+        let middle = noisy.mean().unwrap();
+        let labels = noisy.iter().map(|v| usize::from(*v > middle) + usize::from(*v > middle + 0.5)).collect();
+        let counts = noisy.mapv(|v| (2.0 * v.abs()).floor());
+        let weights = (0..n).map(|i| if i == 3 { 0.0 } else { 1.0 + (i % 2) as f64 }).collect();
+        Wide { x, real: noisy, labels, counts, weights }
+    }
+
+    fn targets(&self, likelihood: &str) -> Targets<'_> {
+        let targets = match likelihood {
+            "classes" => Targets::classes(&self.labels, 3),
+            "poisson" => Targets::real(self.counts.view()),
+            _ => Targets::real(self.real.view()),
+        };
+        targets.with_weights(self.weights.view())
+    }
+}
+
+fn settings(kernel: &Kernel, likelihood: &str, weight_prior: WeightPrior) -> Rvm {
+    let likelihood = match likelihood {
+        "classes" => Likelihood::from_name("bernoulli").unwrap(),
+        other => Likelihood::from_name(other).unwrap(),
+    };
+    Rvm { kernel: kernel.clone(), likelihood, weight_prior, ..Rvm::default() }
+}
+
+/// Of a learned gamma, sparse rows have one number for all features. The fits are then the same for all kernels of
+/// distances and inner products, likelihoods and priors.
+#[test]
+fn fits_to_sparse_rows_equal_those_to_dense_rows() {
+    let learned = || Gamma::Rule(GammaRule::EvidenceIsotropic);
+    let kernels: [Kernel; 5] = [
+        Rbf { gamma: learned() }.into(),
+        Matern52 { gamma: learned() }.into(),
+        Linear::default().into(),
+        Poly { gamma: learned(), coef0: 1.0, degree: 2 }.into(),
+        Rbf { gamma: Gamma::Rule(GammaRule::Scale) }.into(),
+    ];
+    for (k, kernel) in kernels.iter().enumerate() {
+        for likelihood in ["gaussian", "student_t", "poisson", "classes"] {
+            for weight_prior in [WeightPrior::Process, WeightPrior::Ard] {
+                let wide = Wide::new(50, 80, 3 + k as u64);
+                let (targets, rvm) = (wide.targets(likelihood), settings(kernel, likelihood, weight_prior));
+                let rows = SparseRows::from_dense(wide.x.view());
+                let (dense, _) = rvm.fit(wide.x.view(), &targets).unwrap();
+                let (sparse, report) = rvm.fit_sparse(&rows, &targets).unwrap();
+                let what = format!("{kernel:?}, {likelihood}, {weight_prior:?}");
+                assert!(matches!(sparse.expansion.basis, FittedBasis::Sparse { .. }), "{what}");
+                assert_eq!(sparse.n_features, 80, "{what}");
+                assert!(report.candidates == 0 || report.candidates == 48, "{what}: {}", report.candidates);
+                let new = Wide::new(20, 80, 99).x;
+                // The order of rows decides where a search ends within its tolerance, and further rounds of Student-t noise.
+                let bound = if likelihood == "student_t" { 8e-3 } else { 1e-4 };
+                for (found, expected) in [&wide.x, &new].map(|x| (values(&sparse, x), values(&dense, x))) {
+                    for (a, b) in found.iter().zip(&expected) {
+                        assert!((a - b).abs() < bound * (1.0 + b.abs()), "{what}: {a} instead of {b}");
+                    }
+                }
+                let again = Model::from_json(&sparse.to_json().unwrap()).unwrap();
+                assert_eq!(values(&again, &new), values(&sparse, &new), "{what}");
+            }
+        }
+    }
+}
+
+/// Returns means and standard deviations, or probabilities, at rows `x`, [N, D].
+fn values(model: &Model, x: &Array2<f64>) -> Vec<f64> {
+    if model.likelihood.as_ref().is_some_and(Likelihood::is_for_classes) {
+        return model.predict_probability(x.view(), Moderation::default()).unwrap().into_raw_vec_and_offset().0;
+    }
+    let found = model.predict(x.view()).unwrap();
+    found.mean.iter().chain(found.model_variance.iter()).copied().collect()
+}
+
+/// A rotation of the rows changes no distance and no inner product.
+#[test]
+fn isotropic_kernels_do_not_depend_on_rotations() {
+    let wide = Wide::new(60, 5, 1);
+    let (c, s) = (0.6, 0.8);
+    let mut turned = wide.x.clone();
+    for (a, b) in [(0, 3), (1, 4), (3, 2), (4, 0)] {
+        let (first, second) = (turned.column(a).to_owned(), turned.column(b).to_owned());
+        turned.column_mut(a).assign(&(&first * c - &second * s));
+        turned.column_mut(b).assign(&(&first * s + &second * c));
+    }
+    let gamma = || Gamma::Rule(GammaRule::EvidenceIsotropic);
+    for kernel in [Rbf { gamma: gamma() }.into(), Kernel::from(Matern32 { gamma: gamma() })] {
+        for likelihood in ["gaussian", "classes"] {
+            let (targets, rvm) = (wide.targets(likelihood), settings(&kernel, likelihood, WeightPrior::Process));
+            let [one, other] = [&wide.x, &turned].map(|x| rvm.fit(x.view(), &targets).unwrap().0);
+            let gamma = |model: &Model| model.kernel().unwrap().parameters()[0].1;
+            assert_eq!(one.kernel().unwrap().parameters().len(), 1);
+            assert!((gamma(&one) / gamma(&other) - 1.0).abs() < 1e-4, "{likelihood}: {} {}", gamma(&one), gamma(&other));
+            for (a, b) in values(&one, &wide.x).iter().zip(values(&other, &turned)) {
+                assert!((a - b).abs() < 1e-4, "{likelihood}: {a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fits_to_sparse_rows_refuse_what_needs_all_features() {
+    let wide = Wide::new(40, 60, 5);
+    let (rows, targets) = (SparseRows::from_dense(wide.x.view()), Targets::real(wide.real.view()));
+    let with = |rvm: Rvm| {
+        assert!(!rvm.fits_sparse());
+        rvm.fit_sparse(&rows, &targets).unwrap_err().to_string()
+    };
+    let kernel = |kernel: Kernel| with(Rvm { kernel, ..Rvm::default() });
+    let text = kernel(Laplacian::default().into());
+    assert!(text.starts_with("kernel = laplacian: expected a function of distances or inner products"), "{text}");
+    let text = kernel(Rbf { gamma: Gamma::Rule(GammaRule::EvidenceArd) }.into());
+    assert_eq!(text, "kernel.rbf.gamma = evidence-ard: expected evidence-isotropic, scale, auto or a number for sparse rows");
+    let text = kernel(Rbf { gamma: vec![0.1; 60].into() }.into());
+    assert!(text.starts_with("kernel.rbf.gamma = a list of 60: "), "{text}");
+    let text = with(Rvm { centres: CentreRule::Learned, ..Rvm::default() });
+    assert!(text.starts_with("centres = learned: "), "{text}");
+    let text = with(Rvm { basis: Basis::Given, ..Rvm::default() });
+    assert!(text.starts_with("basis = given: "), "{text}");
+    let text = with(Rvm { landmarks: Landmarks::Given(Centres(wide.x.clone())), ..Rvm::default() });
+    assert!(text.starts_with("landmarks = given: "), "{text}");
+    let small = Rvm { memory_limit: Some(20_000), ..Rvm::default() };
+    let text = small.fit_sparse(&rows, &targets).unwrap_err().to_string();
+    assert!(text.contains("the inner products of sparse rows"), "{text}");
+    let text = Rvm::default().fit_sparse(&rows, &Targets::real(wide.real.slice(ndarray::s![..9]))).unwrap_err().to_string();
+    assert!(text.contains("targets") && text.contains("40"), "{text}");
+}
