@@ -66,7 +66,6 @@ mod compose {
     pub(crate) mod cross_validation;
     pub(crate) mod single_fit;
     pub(crate) mod student_t;
-    pub(crate) mod time_budget;
 }
 
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation};
