@@ -47,7 +47,6 @@ mod search {
     pub(crate) mod outer_loop;
     pub(crate) mod sequential;
     pub(crate) mod variational;
-    pub(crate) mod working_sets;
 }
 
 /// Learning of kernels, centres, and the prior of a Gaussian process.

@@ -23,8 +23,7 @@ use crate::report::{Adjustments, Certificate, Interpolation, Report, Status, sil
 use crate::rvm::compose::student_t;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::search::outer_loop;
-use crate::rvm::search::working_sets::WorkingSets;
+use crate::rvm::search::outer_loop::{self, WorkingSets};
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Start, Variational};
 use crate::statistics::Statistics;
