@@ -26,7 +26,7 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::driver::{FitRun, SearchStart};
-use crate::rvm::search::initial_model;
+use crate::rvm::search::fixed_point;
 use crate::rvm::search::joint_updates::{JointUpdates, grow};
 use crate::rvm::search::sequential::{REJECTED, UNFINISHED};
 use crate::rvm::settings::scheme::{Policy, SchemeSettings, Search, Start};
@@ -240,7 +240,7 @@ impl LocalSearch {
 
     /// Continues after a search that has converged: from another start, with a noise restart, or not at all.
     fn restart_or_finish(&mut self, solver: &EvidenceSolver) -> Result<()> {
-        if self.may_start_dense() && initial_model::has_nothing(solver, &self.now)? {
+        if self.may_start_dense() && fixed_point::has_nothing(solver, &self.now)? {
             self.start_dense(solver)
         } else if self.may_start_fixed_point(solver)? {
             self.start_fixed_point(solver)
@@ -259,7 +259,7 @@ impl LocalSearch {
     /// Starts again from the dense model, without a penalty per kernel.
     fn start_dense(&mut self, solver: &EvidenceSolver) -> Result<()> {
         self.previous_start = Some(self.now.clone());
-        let mut dense = initial_model::dense(solver, &self.noise)?;
+        let mut dense = fixed_point::dense(solver, &self.noise)?;
         let free = solver.with_prior(SparsityPrior::FLAT);
         dense.log_evidence -= solver.prior.log(&dense.active);
         self.updates().refit(&free, &mut dense)?;
@@ -273,14 +273,14 @@ impl LocalSearch {
     /// Returns true if the model has learned nothing and the search may start from MacKay's fixed point.
     fn may_start_fixed_point(&self, solver: &EvidenceSolver) -> Result<bool> {
         let may = self.settings.start == Start::Auto && !self.tried_fixed_point;
-        Ok(may && initial_model::has_nothing(solver, &self.now)?)
+        Ok(may && fixed_point::has_nothing(solver, &self.now)?)
     }
 
     /// Starts again from MacKay's fixed point.
     fn start_fixed_point(&mut self, solver: &EvidenceSolver) -> Result<()> {
         self.tried_fixed_point = true;
         self.take_better_start();
-        let found = initial_model::fixed_point(solver, &self.noise)?;
+        let found = fixed_point::mackay(solver, &self.noise)?;
         self.previous_start = Some(std::mem::replace(&mut self.now, found));
         self.refit(solver)?;
         self.allow_batches();
@@ -363,7 +363,7 @@ impl<'p> FitRun<'p> for LocalSearch {
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         match self.stage {
             Stage::Initial => {
-                self.now = initial_model::dense(solver, &self.noise)?;
+                self.now = fixed_point::dense(solver, &self.noise)?;
                 self.stage = Stage::Refit;
             }
             Stage::Refit => {

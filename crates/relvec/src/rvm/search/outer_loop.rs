@@ -25,8 +25,7 @@ use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::{ScaledProblem, keeps_sums};
 use crate::rvm::search::driver::{FitDriver, FitRun, SearchStart, WarmStart};
-use crate::rvm::search::fixed_point::FixedPointRun;
-use crate::rvm::search::initial_model;
+use crate::rvm::search::fixed_point::{self, FixedPointRun};
 use crate::rvm::search::local_search::LocalSearch;
 use crate::rvm::search::sequential::{SequentialRun, UNFINISHED};
 use crate::rvm::search::variational::MeanField;
@@ -193,7 +192,7 @@ impl OuterLoop<'_, '_, '_, '_> {
     ) -> Result<(Model, Report)> {
         let problem = solver.problem;
         self.actions.add(&run.actions());
-        let nothing_found = status == Status::Converged && initial_model::has_nothing(run.form().unwrap_or(solver), run.best())?;
+        let nothing_found = status == Status::Converged && fixed_point::has_nothing(run.form().unwrap_or(solver), run.best())?;
         let log_evidence = run.objective(solver);
         let mut certificate = run.certificate(solver, matches!(status, Status::TimeLimit | Status::Stopped));
         // The model of an earlier working set is no search that is under way.

@@ -132,8 +132,9 @@ impl Hyperparameters {
 /// Largest number of candidates that are searched at once if the Hessian is constant. With more, the Gram matrix costs
 /// more than it saves, and the search alternates between working sets and candidate scans.
 const MOST_COLUMNS: usize = 1000;
-/// Largest number of candidates that are searched at once if the Hessian depends on the weights.
-const MOVING_MOST: usize = 500;
+/// Largest number of candidates that are searched at once if the Hessian depends on the weights, and of weights of all
+/// outputs that are re-estimated at once. The mode is then found for each set of precisions.
+pub(crate) const MOVING_MOST: usize = 500;
 /// Smallest size of a working set.
 pub(crate) const PART: usize = 200;
 /// Least predicted gain of a candidate in nats per row, if the model is so large that the gain of one basis function is
