@@ -41,7 +41,6 @@ mod evidence {
 mod search {
     pub(crate) mod driver;
     pub(crate) mod fixed_point;
-    pub(crate) mod joint_updates;
     pub(crate) mod local_search;
     pub(crate) mod outer_loop;
     pub(crate) mod sequential;

@@ -31,7 +31,7 @@ use crate::rvm::evidence::model_assembly;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::search::joint_updates::LEAST_RISE;
+use crate::rvm::search::local_search::LEAST_RISE;
 use crate::rvm::search::outer_loop;
 use crate::rvm::settings::rvm::{Rvm, Sparsity};
 use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
