@@ -33,7 +33,6 @@ mod evidence {
     pub(crate) mod laplace;
     pub(crate) mod model_assembly;
     pub(crate) mod precision_updates;
-    pub(crate) mod softmax_laplace;
     pub(crate) mod solver;
 }
 

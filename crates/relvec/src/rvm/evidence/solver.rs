@@ -11,7 +11,7 @@ use crate::quadratic::Quadratic;
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::column_gain::SparsityPrior;
-use crate::rvm::evidence::{laplace, softmax_laplace};
+use crate::rvm::evidence::laplace;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
 
@@ -80,7 +80,7 @@ impl<'p> EvidenceSolver<'p> {
         self.problem.training.interrupt.check()?;
         let mut solution = match &self.quadratic {
             Some(quadratic) => ActivePosterior::of(quadratic, active, a, noise, at, warm),
-            None if self.problem.training.outputs > 1 => softmax_laplace::mode(self.problem, active, a, warm),
+            None if self.problem.training.outputs > 1 => laplace::mode_of_classes(self.problem, active, a, warm),
             None => laplace::mode(self.problem, active, a, warm),
         }?;
         solution.log_evidence += self.prior.log(active);
@@ -93,7 +93,7 @@ impl<'p> EvidenceSolver<'p> {
     /// Returns the errors of [`EvidenceSolver::solve`].
     pub fn reordered(&self, solution: &ActivePosterior, order: &[usize], noise: &[NoisePrecision]) -> Result<ActivePosterior> {
         if let Some(joint) = &solution.joint {
-            return softmax_laplace::reordered(solution, joint, order);
+            return laplace::reordered_classes(solution, joint, order);
         }
         let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
         let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
