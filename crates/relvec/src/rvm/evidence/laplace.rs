@@ -23,11 +23,8 @@ use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
 
-/// Phi of a model is stored during Newton's method if it takes at most the memory left divided by this number.
-const NEWTON_SHARE: u64 = 2;
-/// Number of rows up to which Phi of a model is always stored during Newton's method.
-const LITTLE_ROWS: usize = 2048;
-/// Phi of a model is stored for the next solve if it takes at most the memory left divided by this number.
+/// Phi of a model is stored, for Newton's method and for the next solve, if it takes at most the memory left divided by
+/// this number. Several posteriors are in memory at a time.
 const STORED_SHARE: u64 = 8;
 /// Largest number of bytes of Phi that are stored. Beyond it new memory takes more time than the kernel values.
 const MOST_STORED: u64 = 1 << 26;
@@ -90,35 +87,23 @@ pub(crate) fn mode(
     alpha: &[f64],
     warm: Option<&ActivePosterior>,
 ) -> Result<ActivePosterior> {
-    let (phi, bytes) = phi(problem, active, warm);
+    let phi = phi(problem, active, warm);
     let objective = Laplace { problem, phi, alpha: ArrayView1::from(alpha) };
     let start = warm.map_or_else(|| Array1::zeros(active.len()), |warm| warm.mean_for(active));
     let near = warm.filter(|_| !objective.is_cheap()).and_then(|warm| warm.gram_of(active));
     let Mode { iterate, gram, factor } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, near)?;
     let log_evidence = iterate.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
-    // Several posteriors are in memory at a time, so that Phi is stored only if it is small.
-    let kept = match objective.phi {
-        Phi::Kept(phi) if worth_storing(problem, bytes) => Some(phi),
-        _ => None,
-    };
     let mean = iterate.w.into_raw_vec_and_offset().0;
-    Ok(ActivePosterior::at_mode(active, alpha, mean, factor, log_evidence, Some(gram), kept))
+    Ok(ActivePosterior::at_mode(active, alpha, mean, factor, log_evidence, Some(gram), objective.phi.stored()))
 }
 
-/// Returns Phi of the active columns for Newton's method, stored or recomputed, and its size in bytes.
-fn phi<'a>(problem: &'a ScaledProblem<'a>, active: &'a [usize], warm: Option<&ActivePosterior>) -> (Phi<'a>, u64) {
-    let n = problem.n_rows();
-    let bytes = 8 * (n * active.len()) as u64;
-    let phi = match bytes <= (problem.room() / NEWTON_SHARE).min(MOST_STORED) || n <= LITTLE_ROWS {
+/// Returns Phi of the active columns for Newton's method, stored or recomputed.
+fn phi<'a>(problem: &'a ScaledProblem<'a>, active: &'a [usize], warm: Option<&ActivePosterior>) -> Phi<'a> {
+    let bytes = 8 * (problem.n_rows() * active.len()) as u64;
+    match bytes <= (problem.room() / STORED_SHARE).min(MOST_STORED) {
         true => Phi::Kept(columns(problem, active, warm)),
         false => Phi::Made { problem, columns: active.into() },
-    };
-    (phi, bytes)
-}
-
-/// Returns true if `bytes` of Phi are stored for the next solve.
-fn worth_storing(problem: &ScaledProblem, bytes: u64) -> bool {
-    bytes <= (problem.room() / STORED_SHARE).min(MOST_STORED)
+    }
 }
 
 /// Returns Phi of the active columns, [N, M]. Columns of the posterior `warm` are copied, which is much cheaper than to
@@ -244,7 +229,7 @@ pub(crate) fn mode_of_classes(
 ) -> Result<ActivePosterior> {
     let (outputs, m) = (problem.training.outputs, active.len());
     let contrasts = Contrasts::new(outputs + 1);
-    let (phi, bytes) = phi(problem, active, warm);
+    let phi = phi(problem, active, warm);
     // Slot of each column in the previous model.
     let slots: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
     let before = warm.map(ActivePosterior::means);
@@ -259,12 +244,8 @@ pub(crate) fn mode_of_classes(
     let Mode { iterate, gram: pairs, factor } = newton::mode(&objective, start, near)?;
     let sum_log_alpha = outputs as f64 * alpha.iter().map(|a| a.ln()).sum::<f64>();
     let log_evidence = iterate.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
-    let kept = match objective.phi {
-        Phi::Kept(phi) if worth_storing(problem, bytes) => Some(phi),
-        _ => None,
-    };
     let mode = ClassMode { v: iterate.w, pairs, factor, log_evidence };
-    mode.solution(active, alpha, &objective.contrasts, kept)
+    mode.solution(active, alpha, &objective.contrasts, objective.phi.stored())
 }
 
 /// Returns a posterior with its columns in another order, the slots of `solution` in `order`, without a pass over the
@@ -521,20 +502,18 @@ mod tests {
     use crate::rvm::data::training_set::TrainingSet;
     use crate::rvm::evidence::active_posterior::NoiseChoice;
     use crate::rvm::evidence::solver::EvidenceSolver;
-    use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
+    use crate::rvm::settings::dictionary::Dictionary;
     use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
-    const N: usize = 300;
-    const ALL: Dictionary = Dictionary::Rule(DictionaryRule::All);
-
-    /// Calls `test` with a scaled problem of `n` rows in two classes that overlap.
-    fn with_problem(n: usize, dictionary: Dictionary, test: impl Fn(&ScaledProblem)) {
+    /// Calls `test` with a scaled problem of `n` rows in two classes that overlap, `size` of which are candidates.
+    fn with_problem(n: usize, size: usize, test: impl Fn(&ScaledProblem)) {
         let x = Array2::from_shape_fn((n, 2), |(i, j)| f64::sin((7 * i + 3) as f64 * (1.3 + j as f64)));
         let labels: Vec<usize> =
             x.outer_iter().enumerate().map(|(i, r)| usize::from(r[0] * r[1] + 0.1 > 0.0) ^ usize::from(i % 7 == 0)).collect();
         let kernel = Rbf { gamma: 2.0.into() }.into();
-        let rvm = Rvm { kernel, dictionary, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
+        let rvm =
+            Rvm { kernel, dictionary: Dictionary::Size(size), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
         let targets = Targets::classes(&labels, 2);
         let training = TrainingSet::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
         test(&ScaledProblem::new(&training, training.dictionary()).unwrap().0);
@@ -543,10 +522,11 @@ mod tests {
     /// Rows of G that are computed on demand equal those of all of G.
     #[test]
     fn rows_of_gram_on_demand_equal_those_of_all_gram() {
-        with_problem(N, ALL, |problem| {
-            let active: Vec<usize> = (0..N).step_by(40).collect();
+        with_problem(300, 300, |problem| {
+            let n = problem.n_rows();
+            let active: Vec<usize> = (0..n).step_by(40).collect();
             let solution = mode(problem, &active, &vec![1e-3; active.len()], None).unwrap();
-            let many: Vec<usize> = (0..N / 2).collect();
+            let many: Vec<usize> = (0..n / 2).collect();
             let (few, all) =
                 (expand(problem, &solution).unwrap().with_room(false), expand(problem, &solution).unwrap().with_room(true));
             let (few, all) = (few.rows(&many), all.rows(&many));
@@ -558,9 +538,10 @@ mod tests {
     /// balance each other.
     #[test]
     fn mode_is_independent_of_the_start() {
-        with_problem(N, ALL, |problem| {
+        with_problem(300, 300, |problem| {
+            let n = problem.n_rows();
             let near = |j: usize| [j, j + 1];
-            let large: Vec<usize> = (0..N - 10).step_by(30).flat_map(near).collect();
+            let large: Vec<usize> = (0..n - 10).step_by(30).flat_map(near).collect();
             let alpha = vec![1e-9; large.len()];
             let before = mode(problem, &large, &alpha, None).unwrap();
             let kept: Vec<usize> = large.iter().copied().step_by(2).collect();
@@ -575,7 +556,7 @@ mod tests {
     /// is 0.
     #[test]
     fn hessian_at_other_precisions_leads_to_the_same_mode() {
-        with_problem(4096, Dictionary::Size(90), |problem| {
+        with_problem(4096, 90, |problem| {
             let active = problem.usable();
             assert!(active.len() > FEW_COLUMNS, "each step would have its own Hessian");
             let there = mode(problem, &active, &vec![1e-4; active.len()], None).unwrap();
@@ -585,7 +566,7 @@ mod tests {
             let warm = mode(problem, &active, &alpha, Some(&there)).unwrap();
             for found in [&alone, &warm] {
                 assert!((found.log_evidence - alone.log_evidence).abs() < 1e-9 * alone.log_evidence.abs());
-                let (phi, _) = phi(problem, &active, None);
+                let phi = phi(problem, &active, None);
                 let w = Array1::from_vec(found.mean.clone());
                 let sums = phi.sums(problem, w.view(), DerivativeOrder::Gradient).unwrap();
                 let gradient = sums.gradient - &w * &Array1::from_vec(alpha.clone());
@@ -601,7 +582,7 @@ mod tests {
     /// order.
     #[test]
     fn reordered_posterior_equals_the_solved_one() {
-        with_problem(8192, Dictionary::Size(60), |problem| {
+        with_problem(8192, 60, |problem| {
             let solver = EvidenceSolver::new(problem, None);
             let (active, noise) = (problem.usable(), [NoisePrecision::Fixed(1.0)]);
             let a: Vec<f64> = (0..active.len()).map(|i| [1e-2, 3.0, 1e-6][i % 3]).collect();
@@ -623,8 +604,9 @@ mod tests {
     /// them.
     #[test]
     fn conditional_means_equal_those_of_the_smaller_model() {
-        with_problem(N, ALL, |problem| {
-            let active: Vec<usize> = (0..N).step_by(12).collect();
+        with_problem(300, 300, |problem| {
+            let n = problem.n_rows();
+            let active: Vec<usize> = (0..n).step_by(12).collect();
             let a = vec![1e-2; active.len()];
             let solution = mode(problem, &active, &a, None).unwrap();
             let frozen = EvidenceSolver::new(problem, None).with_form(Rc::new(expand(problem, &solution).unwrap()));

@@ -72,6 +72,14 @@ impl Phi<'_> {
         }
     }
 
+    /// Returns Phi, [N, M], if it is stored.
+    pub fn stored(self) -> Option<Rc<Array2<f64>>> {
+        match self {
+            Phi::Kept(phi) => Some(phi),
+            Phi::Made { .. } => None,
+        }
+    }
+
     /// Returns the sums at weights `w`, `[M]`, up to the derivative `order`.
     ///
     /// # Errors
