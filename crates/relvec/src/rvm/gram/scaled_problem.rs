@@ -4,7 +4,7 @@
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
-use crate::design::Design;
+use crate::design::{Design, GROUPS, TILE_ROWS};
 use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
@@ -15,8 +15,6 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
-/// Number of rows whose likelihood one thread computes at a time.
-const WORKING_ROWS: usize = 4096;
 /// Number of entries of Phi from which passes over the rows take most of the time of a fit.
 const MANY_ENTRIES: usize = 1_000_000;
 
@@ -155,14 +153,11 @@ impl<'a> ScaledProblem<'a> {
         let f = f.as_slice().expect("f is contiguous");
         let (targets, rows) = (&self.training.targets, self.design.n_rows());
         // Number of targets of a row: one, or one for each of several real outputs.
-        let each = targets.len() / rows.max(1);
-        if f.len() <= WORKING_ROWS * self.training.outputs {
-            let working = likelihood.working(targets, f);
-            return Working { curvature: working.curvature.into_iter().step_by(each.max(1)).collect(), ..working };
-        }
+        let each = (targets.len() / rows.max(1)).max(1);
+        let size = rows.div_ceil(GROUPS).max(TILE_ROWS);
         let blocks: Vec<Working> = targets
-            .par_chunks(WORKING_ROWS * each)
-            .zip(f.par_chunks(WORKING_ROWS * self.training.outputs))
+            .par_chunks(size * each)
+            .zip(f.par_chunks(size * self.training.outputs))
             .map(|(t, f)| likelihood.working(t, f))
             .collect();
         let all = |field: &dyn Fn(&Working) -> &Vec<f64>| blocks.iter().flat_map(|b| field(b).iter().copied()).collect();

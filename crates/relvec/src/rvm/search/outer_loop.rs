@@ -9,7 +9,6 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
-use rayon::prelude::*;
 
 use crate::canonical::random_subset;
 use crate::design::Design;
@@ -43,8 +42,6 @@ const ALL_PER_VECTOR: usize = 40;
 const LEAST_RISE: f64 = 0.05;
 /// Number of candidates in one block. Only one block and its products with the model are in memory.
 const TILE: usize = 4096;
-/// Least number of consecutive candidates that one thread evaluates.
-const AT_ONCE: usize = 256;
 
 /// Starts the scheme in the working set of `solver`.
 fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchStart) -> Result<Box<dyn FitRun<'p> + 'p>> {
@@ -422,8 +419,7 @@ fn evaluate<T: Send>(
         let (mut with_model, with_residual) = products.view_mut().split_at(Axis(0), m);
         linalg::solve_lower(solution.lower.view(), with_model.view_mut());
         let inside = squares(with_model.view());
-        let each = square.par_iter().zip(inside).enumerate().with_min_len(AT_ONCE);
-        out.par_extend(each.map(|(j, (square, inside))| {
+        out.extend(square.iter().zip(inside).enumerate().map(|(j, (square, inside))| {
             let seen = |k: usize, q: f64| Quality { q, energy: energy[k] };
             let seen = by_noise(noises, outputs, |r| with_residual[[r, j]], seen);
             of(*square, ColumnFactors { s: square - inside, seen })
