@@ -13,6 +13,7 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::memory::afford;
 use crate::model::{Model, Moderation};
+use crate::query::gaussian_targets::LARGEST;
 use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, SparsityTrial, Status, Validation};
 use crate::rvm::compose::single_fit;
 use crate::rvm::data::training_set::TrainingSet;
@@ -27,11 +28,6 @@ const FOLDS: usize = 5;
 /// Grid of sparsities, in nats: from no penalty to the penalty at which at most one kernel remains in a hundred fits to
 /// noise.
 const SPARSITIES: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0];
-/// The chosen sparsity is the largest one whose loss exceeds the smallest loss by at most this many standard errors of
-/// the difference.
-const STANDARD_ERRORS: f64 = 1.0;
-/// Upper limit of the log of predicted rates, so that their exponentials are finite.
-const LARGEST_LOG_RATE: f64 = 300.0;
 /// Probability of the intervals whose coverage is reported.
 const LEVEL: f64 = 0.95;
 
@@ -82,7 +78,7 @@ impl HeldOutPredictions {
             for i in 0..fold.len() {
                 // The mean of a rate with a very large variance overflows.
                 let log_rate = found.mean[i] + 0.5 * found.model_variance[i];
-                self.mean[before + i] = e[i] * log_rate.min(LARGEST_LOG_RATE).exp();
+                self.mean[before + i] = e[i] * log_rate.min(LARGEST).exp();
                 self.log_density[before + i] = logs[i];
             }
             return Ok(());
@@ -488,8 +484,8 @@ fn combined(before: Report, mut after: Report) -> Report {
     after
 }
 
-/// Returns the index of the sparsest fit whose mean loss is within [`STANDARD_ERRORS`] standard errors of the smallest
-/// one. `losses` are by fit and row, `c` are the weights of the rows, and `copies` is the number of the user's rows.
+/// Returns the index of the sparsest fit whose mean loss exceeds the smallest one by at most one standard error of the
+/// difference. `losses` are by fit and row, `c` are the weights of the rows, and `copies` is the number of the user's rows.
 fn choose(losses: &[Vec<f64>], c: &[f64], copies: f64) -> usize {
     let means: Vec<f64> = losses.iter().map(|l| mean(l.iter().copied(), c)).collect();
     let best = (0..means.len()).fold(0, |best, k| if means[k] < means[best] { k } else { best });
@@ -497,7 +493,7 @@ fn choose(losses: &[Vec<f64>], c: &[f64], copies: f64) -> usize {
         let gap = means[k] - means[best];
         let spread = losses[k].iter().zip(&losses[best]).map(|(a, b)| (a - b - gap).powi(2));
         let error = (mean(spread, c) / copies).sqrt();
-        gap <= STANDARD_ERRORS * error
+        gap <= error
     };
     (best..means.len()).rev().find(|k| *k == best || close(*k)).unwrap_or(best)
 }
