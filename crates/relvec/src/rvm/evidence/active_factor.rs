@@ -606,13 +606,13 @@ mod tests {
 
     fn empty(quadratic: &Rc<Quadratic<'static>>, noise: &[NoisePrecision]) -> ActiveFactor<'static> {
         let solution = ActivePosterior::of(quadratic, &[], &[], noise, NoiseChoice::Best, None).unwrap();
-        ActiveFactor::new(quadratic.clone(), &solution, noise, SparsityPrior::FLAT)
+        ActiveFactor::new(quadratic.clone(), &solution, noise, SparsityPrior::default())
     }
 
     fn fresh(factor: &ActiveFactor<'static>) -> (ActivePosterior, ActiveFactor<'static>) {
         let solution =
             ActivePosterior::of(&factor.quadratic, &factor.active, &factor.a, &factor.noise, NoiseChoice::Best, None).unwrap();
-        let again = ActiveFactor::new(factor.quadratic.clone(), &solution, &factor.noise, SparsityPrior::FLAT);
+        let again = ActiveFactor::new(factor.quadratic.clone(), &solution, &factor.noise, SparsityPrior::default());
         (solution, again)
     }
 

@@ -12,8 +12,8 @@ const MARGIN: f64 = 1e-12;
 /// Share of a candidate's squared norm outside the span of the model below which it is never added.
 pub(crate) const SPAN_FLOOR: f64 = 1e-11;
 
-/// Prior penalty for each kernel of a model, (M56).
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Prior penalty for each kernel of a model, (M56). The default is no penalty.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct SparsityPrior {
     /// Penalty lambda in nats.
     pub nats: f64,
@@ -22,9 +22,6 @@ pub(crate) struct SparsityPrior {
 }
 
 impl SparsityPrior {
-    /// No penalty.
-    pub const FLAT: SparsityPrior = SparsityPrior { nats: 0.0, free: 0 };
-
     /// Returns the log prior of a model relative to the empty model, in nats.
     pub fn log(&self, active: &[usize]) -> f64 {
         -active.iter().map(|j| self.cost(*j)).sum::<f64>()

@@ -34,7 +34,7 @@ impl<'p> EvidenceSolver<'p> {
 
     /// Returns the solver of a quadratic form that replaces the likelihood, without a penalty per kernel.
     pub fn of(problem: &'p ScaledProblem<'p>, quadratic: Quadratic<'p>) -> EvidenceSolver<'p> {
-        EvidenceSolver { problem, prior: SparsityPrior::FLAT, quadratic: Some(Rc::new(quadratic)) }
+        EvidenceSolver { problem, prior: SparsityPrior::default(), quadratic: Some(Rc::new(quadratic)) }
     }
 
     /// Returns the solver of a quadratic form that replaces the likelihood, with the same penalty per kernel.

@@ -193,7 +193,7 @@ impl LocalSearch {
 
     /// Grows and refits the model without a penalty per kernel. Returns false if no action gains enough.
     fn improve_without_penalty(&mut self, solver: &EvidenceSolver) -> Result<bool> {
-        let free = solver.with_prior(SparsityPrior::FLAT);
+        let free = solver.with_prior(SparsityPrior::default());
         self.now.log_evidence -= solver.prior.log(&self.now.active);
         let improved = self.improve(&free);
         self.now.log_evidence += solver.prior.log(&self.now.active);
@@ -271,7 +271,7 @@ impl LocalSearch {
     fn start_dense(&mut self, solver: &EvidenceSolver) -> Result<()> {
         self.previous_start = Some(self.now.clone());
         let mut dense = fixed_point::dense(solver, &self.noise)?;
-        let free = solver.with_prior(SparsityPrior::FLAT);
+        let free = solver.with_prior(SparsityPrior::default());
         dense.log_evidence -= solver.prior.log(&dense.active);
         self.updates().refit(&free, &mut dense)?;
         dense.log_evidence += solver.prior.log(&dense.active);
@@ -571,7 +571,7 @@ impl JointUpdates<'_> {
             false => &[UpdateRule::Newton, UpdateRule::Exact, UpdateRule::MacKay, UpdateRule::Em],
         };
         let (clip, prune_below) = (self.policy.clip, self.policy.prune_below);
-        let update = PrecisionUpdate { rules, hyperpriors: Hyperpriors::FLAT, clip, prune_below };
+        let update = PrecisionUpdate { rules, hyperpriors: Hyperpriors::default(), clip, prune_below };
         for _ in 0..most {
             let Some(step) = update.step(solver, self.noise, now)? else { break };
             let (before, value) = (now.active.len(), now.log_evidence);

@@ -24,9 +24,6 @@ pub struct Hyperpriors {
 }
 
 impl Hyperpriors {
-    /// The papers' uniform hyperprior over log precisions.
-    pub(crate) const FLAT: Hyperpriors = Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 };
-
     /// Checks the ranges for a scheme that adds basis functions. `path` is the name of the scheme in the settings.
     pub(crate) fn check_of_search(&self, path: &str) -> Result<()> {
         self.check(path)?;
@@ -429,9 +426,6 @@ pub struct Variational {
     pub prune: bool,
 }
 
-/// Broad hyperpriors, the default: they contain almost no information.
-const BROAD: Hyperpriors = Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 };
-
 /// Reader of hyperpriors with the default 1e-6. The default 0 of other schemes is improper.
 #[derive(Deserialize)]
 #[serde(remote = "Hyperpriors", default = "broad", deny_unknown_fields)]
@@ -442,8 +436,9 @@ struct Proper {
     d: f64,
 }
 
+/// Returns broad hyperpriors, the default: they contain almost no information.
 fn broad() -> Hyperpriors {
-    BROAD
+    Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 }
 }
 
 impl Variational {
@@ -453,7 +448,7 @@ impl Variational {
 
 impl Default for Variational {
     fn default() -> Self {
-        Variational { hyperpriors: BROAD, tolerance: 1e-6, initial_alpha: None, initial_noise_variance: None, prune: false }
+        Variational { hyperpriors: broad(), tolerance: 1e-6, initial_alpha: None, initial_noise_variance: None, prune: false }
     }
 }
 
