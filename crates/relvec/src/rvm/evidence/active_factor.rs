@@ -20,8 +20,6 @@ use crate::sums::Sums;
 const SAME_COSINE: f64 = 1.0 - 1e-10;
 /// Relative difference of two gains within which a re-estimation or deletion is preferred to an addition.
 const TIE: f64 = 1e-9;
-/// Position of columns that are not in the model.
-const OUT: usize = usize::MAX;
 /// Number of columns to choose from, for each column that may be added.
 const LISTED: usize = 2;
 
@@ -60,8 +58,8 @@ pub(crate) struct ActiveFactor<'a> {
     prior: SparsityPrior,
     active: Vec<usize>,
     a: Vec<f64>,
-    /// Position in `active` of each column, or [`OUT`]; `[P]`.
-    position: Vec<usize>,
+    /// Position in `active` of each column, if it is in the model; `[P]`.
+    position: Vec<Option<usize>>,
     /// R by rows; row i has i + 1 entries.
     r: Vec<Vec<f64>>,
     /// inv(R) by rows; row i has i + 1 entries.
@@ -96,9 +94,9 @@ impl<'a> ActiveFactor<'a> {
         for row in v.outer_iter() {
             s.iter_mut().zip(row).for_each(|(s, v)| *s -= v * v);
         }
-        let mut position = vec![OUT; p];
+        let mut position = vec![None; p];
         for (i, j) in solution.active.iter().enumerate() {
-            position[*j] = i;
+            position[*j] = Some(i);
         }
         let packed = |a: &Array2<f64>| (0..m).map(|i| a.row(i).iter().take(i + 1).copied().collect()).collect();
         let mut factor = ActiveFactor {
@@ -195,8 +193,8 @@ impl<'a> ActiveFactor<'a> {
     pub fn candidates(&self) -> Vec<ColumnFactors> {
         let (mean, variance) = self.moments();
         let one = |j: usize| match self.position[j] {
-            OUT => self.outside(j),
-            i => self.inside(i, &mean, variance[i]),
+            None => self.outside(j),
+            Some(i) => self.inside(i, &mean, variance[i]),
         };
         (0..self.position.len()).map(one).collect()
     }
@@ -210,19 +208,17 @@ impl<'a> ActiveFactor<'a> {
             let candidate = &candidates[column];
             let best = candidate.best(&profile, self.least(column));
             let cost = self.prior.cost(column);
-            if self.position[column] == OUT {
-                if !(self.s[column] > SPAN_FLOOR * self.quadratic.diag[column]) {
-                    return None;
-                }
-                best.map(|a| (Action::Add { column, a }, candidate.contribution(a, &profile) - cost))
-            } else {
-                let now = candidate.contribution(self.a[self.position[column]], &profile);
-                let kept = best.map(|a| (a, candidate.contribution(a, &profile)));
-                Some(match kept.filter(|(_, best)| *best >= cost) {
-                    Some((a, best)) => (Action::Reestimate { column, a }, best - now),
-                    None => (Action::Delete { column }, cost - now),
-                })
-            }
+            let Some(slot) = self.position[column] else {
+                let independent = self.s[column] > SPAN_FLOOR * self.quadratic.diag[column];
+                let added = |a| (Action::Add { column, a }, candidate.contribution(a, &profile) - cost);
+                return best.filter(|_| independent).map(added);
+            };
+            let now = candidate.contribution(self.a[slot], &profile);
+            let kept = best.map(|a| (a, candidate.contribution(a, &profile)));
+            Some(match kept.filter(|(_, best)| *best >= cost) {
+                Some((a, best)) => (Action::Reestimate { column, a }, best - now),
+                None => (Action::Delete { column }, cost - now),
+            })
         };
         (0..candidates.len()).map(one).collect()
     }
@@ -291,11 +287,11 @@ impl<'a> ActiveFactor<'a> {
         match action {
             Action::Add { column, a } => self.push(column, a),
             Action::Delete { column } => {
-                self.move_last(self.position[column]);
+                self.move_last(column);
                 self.pop();
             }
             Action::Reestimate { column, a } => {
-                self.move_last(self.position[column]);
+                self.move_last(column);
                 self.rescale_last(a);
             }
         }
@@ -353,7 +349,7 @@ impl<'a> ActiveFactor<'a> {
 
     /// Appends a column with its row of V, `[P]`, and updates S', Q' and E, (M10).
     fn append(&mut self, column: usize, a: f64, rho: f64, row: &[f64]) {
-        self.position[column] = self.active.len();
+        self.position[column] = Some(self.active.len());
         self.active.push(column);
         self.a.push(a);
         self.v.extend_from_slice(row);
@@ -388,7 +384,7 @@ impl<'a> ActiveFactor<'a> {
         self.a.truncate(m);
         self.r.truncate(m);
         self.inverse.truncate(m);
-        self.position[column] = OUT;
+        self.position[column] = None;
         if column == 0 && self.quadratic.has_mean() {
             self.refresh_target();
         }
@@ -413,8 +409,9 @@ impl<'a> ActiveFactor<'a> {
         self.append(column, a, rho, &row);
     }
 
-    /// Moves active column `from` to the end of the factor by Givens rotations of neighbours.
-    fn move_last(&mut self, from: usize) {
+    /// Moves an active column to the end of the factor by Givens rotations of neighbours.
+    fn move_last(&mut self, column: usize) {
+        let from = self.position[column].expect("the column is in the model");
         let (m, p) = (self.active.len(), self.position.len());
         let mut moved = self.r.remove(from);
         moved.resize(m, 0.0);
@@ -455,7 +452,7 @@ impl<'a> ActiveFactor<'a> {
         self.active.push(column);
         self.a.push(a);
         for (i, j) in self.active.iter().enumerate().skip(from) {
-            self.position[*j] = i;
+            self.position[*j] = Some(i);
         }
     }
 
@@ -505,7 +502,7 @@ impl ActiveFactor<'_> {
             && let Some((action, gain)) = rest.best_action(threshold, &excluded, false)
         {
             let k = action.column();
-            if rest.position[k] == OUT && !(rest.s[k] > SPAN_FLOOR * self.quadratic.diag[listed[k]]) {
+            if rest.position[k].is_none() && !(rest.s[k] > SPAN_FLOOR * self.quadratic.diag[listed[k]]) {
                 excluded.push(k);
                 continue;
             }
