@@ -41,8 +41,6 @@ const RESTART_RISE: f64 = 0.05;
 /// Rise in nats below which the final joint updates end. It is so small that two paths to one optimum end at equal
 /// digits.
 const POLISH_RISE: f64 = 1e-10;
-/// Largest gradient in a log precision that is not mentioned in the certificate.
-const STATIONARY: f64 = 1e-3;
 /// Number of copies of V, and of rows of G, that one iteration has in memory.
 const COPIES: u64 = 3;
 /// Gain in nats that a deletion must exceed. Smaller gains are rounding.
@@ -433,7 +431,7 @@ impl<'p> FitRun<'p> for LocalSearch {
             Stage::Done => "no action gains more than the tolerance",
             _ => UNFINISHED,
         };
-        let steep = self.stage == Stage::Done && largest_gradient > STATIONARY;
+        let steep = self.stage == Stage::Done && largest_gradient > self.settings.tolerance;
         let gradient = if steep { format!("; the largest gradient is still {largest_gradient:.1e}") } else { String::new() };
         Certificate { largest_gain, largest_gradient, reason: format!("{reason}{gradient}") }
     }
