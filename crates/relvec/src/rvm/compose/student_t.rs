@@ -41,10 +41,8 @@ const RISE: f64 = 1e-3;
 /// Rise of the bound, in nats per row, below which there are no further passes over rows that are not held. On 6,000 rows
 /// the iterations then take 9 passes, and 21 down to [`RISE`].
 const GAIN: f64 = 1e-4;
-/// Latent factors at given precisions have converged if no logarithm changes by more than this.
-const TIGHT: f64 = 1e-12;
-/// The iteration also ends if changes are below this value and no longer decrease. Degrees of freedom at a flat maximum
-/// have no more correct digits.
+/// Largest change of a logarithm from which latent factors at given precisions have converged once it no longer decreases.
+/// Degrees of freedom at a flat maximum have no more correct digits.
 const FLAT: f64 = 1e-6;
 /// Largest number of updates of the latent factors at given precisions.
 const MAX_SWEEPS: usize = 2000;
@@ -305,7 +303,7 @@ pub(crate) fn rested<'b>(
         let after = LatentFactors::updated(&fixed, mixture, at)?;
         let change = after.factor.iter().zip(&scales.factor).map(|(a, b)| (a / b).ln().abs()).fold(0.0, f64::max);
         scales = after;
-        if change <= TIGHT || change < FLAT && change >= before {
+        if change < FLAT && change >= before {
             break;
         }
         before = change;

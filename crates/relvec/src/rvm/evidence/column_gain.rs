@@ -141,7 +141,6 @@ impl Quality {
 /// left side rises with a, so that there is at most one root. It is concave, so that Newton's steps from below stay
 /// below.
 fn best_of_several(s: f64, seen: &[Quality], profiles: &[NoiseProfile]) -> Option<f64> {
-    const STEPS: usize = 200;
     let (mut level, mut most) = (0.0, 0.0);
     let terms: SmallVec<[(f64, f64); 8]> = seen
         .iter()
@@ -165,18 +164,17 @@ fn best_of_several(s: f64, seen: &[Quality], profiles: &[NoiseProfile]) -> Optio
     }
     // With the smallest u for all terms the root has a closed form, which is not above the true root.
     let mut a = level / surplus * terms.iter().map(|(_, u)| *u).fold(f64::INFINITY, f64::min);
-    for _ in 0..STEPS {
+    loop {
         let (value, slope) = terms.iter().fold((0.0, 0.0), |(value, slope), (w, u)| {
             let share = 1.0 / (a + u);
             (value + w * a * share, slope + w * u * share * share)
         });
         let step = (level - value) / slope;
         if !(step > 1e-14 * a) {
-            break;
+            return Some(a);
         }
         a += step;
     }
-    Some(a)
 }
 
 #[cfg(test)]

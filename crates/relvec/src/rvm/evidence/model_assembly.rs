@@ -28,10 +28,8 @@ const REFINE_BYTES: u64 = 1 << 27;
 /// Largest number of multiplications of QR (about a quarter of a second) if refinement steps are accurate too.
 const QR_PRODUCTS: u64 = 1_000_000_000;
 
-/// Largest number of refinement steps instead of QR. A step leaves about the rounding of sums times their condition
-/// number, usually less than 1e-4, so that further steps only change the last digits.
-const MOST_STEPS: usize = 4;
-/// Length of a refinement step, as a share of the previous one, from which it is rounding.
+/// Length of a refinement step, as a share of the previous one, from which it is rounding. A step leaves about the
+/// rounding of sums times their condition number, usually less than 1e-4, so that about four steps follow.
 const SHORTER: f64 = 0.5;
 
 /// Returns the public posterior of `solution`. `ordered` has its columns in the order of the model.
@@ -300,7 +298,7 @@ fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
     let phi = Phi::Made { problem, columns: (&solution.active[..]).into() };
     let a = ArrayView1::from(&solution.a);
     let mut before = f64::INFINITY;
-    for _ in 0..MOST_STEPS {
+    loop {
         let add_residuals = |sum: &mut Array2<f64>, rows: Range<usize>, phi: ArrayView2<f64>| {
             let mut left = -phi.dot(&mean.t());
             for (n, mut left) in rows.zip(left.outer_iter_mut()) {

@@ -50,8 +50,6 @@ const LEAST_GAIN: f64 = 1e-6;
 pub(crate) const LEAST_RISE: f64 = 1e-2;
 /// Number of joint updates with a frozen Hessian from which weights are deleted.
 const DELETE_FROM: usize = 4;
-/// Largest number of modes in one refit.
-const MODES: usize = 40;
 
 /// Next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -607,7 +605,7 @@ impl JointUpdates<'_> {
     /// Laplace evidence has not risen, half as many updates are tried.
     fn refit_frozen(&mut self, solver: &EvidenceSolver, now: &mut ActivePosterior) -> Result<()> {
         let mut steps = self.policy.frozen_steps;
-        for _ in 0..MODES {
+        loop {
             let form = solver.frozen(now)?;
             let all: Vec<usize> = (0..now.active.len()).collect();
             let start = form.solve(&all, &now.a, self.noise, NoiseChoice::Best, None)?;
@@ -637,7 +635,6 @@ impl JointUpdates<'_> {
             *now = risen;
             steps = (2 * steps).min(self.policy.frozen_steps);
         }
-        Ok(())
     }
 
     /// Returns the model without the weights whose best precision is infinite, or without the worse half of them, and

@@ -259,9 +259,6 @@ fn unused_weight_bound(a: f64) -> f64 {
     lgamma_rise(a, 0.5) - a * log_rise(a, 0.5) - 0.5 * (a + 0.5).ln() + 0.5
 }
 
-/// Value of xi below which tanh(xi / 2) / (4 xi) is computed from its series.
-const SMALL: f64 = 1e-3;
-
 /// The quadratic lower bound on the log-likelihood of two classes (Jaakkola & Jordan 2000), with one parameter xi for
 /// each row.
 pub(crate) struct Logistic<'p> {
@@ -316,7 +313,7 @@ impl<'p> Logistic<'p> {
     }
 }
 
-/// Returns lambda(xi) = tanh(xi / 2) / (4 xi).
+/// Returns lambda(xi) = tanh(xi / 2) / (4 xi), which is 1/8 at 0.
 fn lambda(xi: f64) -> f64 {
-    if xi < SMALL { 0.125 - xi * xi / 96.0 } else { (0.5 * xi).tanh() / (4.0 * xi) }
+    if xi > 0.0 { (0.5 * xi).tanh() / (4.0 * xi) } else { 0.125 }
 }
