@@ -351,20 +351,18 @@ mod tests {
     use crate::rvm::settings::scheme::{Em, Inference, MacKay, Search, Sequential, Variational};
     use crate::targets::Targets;
 
-    const N: usize = 150_000;
-
     fn inputs() -> Array2<f64> {
-        Array2::from_shape_fn((N, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]))
+        Array2::from_shape_fn((150_000, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]))
     }
 
     fn fraction(i: usize, by: f64) -> f64 {
         ((i + 1) as f64 * by).fract()
     }
 
-    /// Labels of two classes, `[N]`.
+    /// Labels of two classes for rows `x`, `[N]`.
     fn labels(x: &Array2<f64>) -> Vec<usize> {
         let f = |i: usize| (2.0 * x[[i, 0]]).sin() + (1.5 * x[[i, 1]]).cos();
-        (0..N).map(|i| usize::from(f(i) > 4.0 * fraction(i, 0.569_840_290_998) - 2.0)).collect()
+        (0..x.nrows()).map(|i| usize::from(f(i) > 4.0 * fraction(i, 0.569_840_290_998) - 2.0)).collect()
     }
 
     fn classifier() -> Rvm {
@@ -377,23 +375,23 @@ mod tests {
     #[test]
     fn fits_without_time_for_all_rows_return_the_model_of_a_sample() {
         let x = inputs();
-        let two = labels(&x);
+        let (n_rows, two) = (x.nrows(), labels(&x));
         // One class has a single row.
-        let rare: Vec<usize> = two.iter().enumerate().map(|(i, k)| if i == N / 3 { 2 } else { *k }).collect();
-        let one_of_two: Vec<usize> = (0..N).map(|i| usize::from(i == N / 3)).collect();
+        let rare: Vec<usize> = two.iter().enumerate().map(|(i, k)| if i == n_rows / 3 { 2 } else { *k }).collect();
+        let one_of_two: Vec<usize> = (0..n_rows).map(|i| usize::from(i == n_rows / 3)).collect();
         let joint = || Rvm { likelihood: Softmax::default().into(), ..classifier() };
         let cases = [
-            (Inference::from(Search::default()), classifier(), &two, N, 40),
-            (Search::default().into(), classifier(), &one_of_two, N, 40),
-            (Sequential::default().into(), classifier(), &two, N, 40),
-            (MacKay::default().into(), classifier(), &two, N, 40),
-            (MacKay::default().into(), classifier(), &two, N, 3000),
+            (Inference::from(Search::default()), classifier(), &two, n_rows, 40),
+            (Search::default().into(), classifier(), &one_of_two, n_rows, 40),
+            (Sequential::default().into(), classifier(), &two, n_rows, 40),
+            (MacKay::default().into(), classifier(), &two, n_rows, 40),
+            (MacKay::default().into(), classifier(), &two, n_rows, 3000),
             (MacKay::default().into(), classifier(), &two, 1000, 1000),
             (MacKay::default().into(), classifier(), &two, 3000, 3000),
-            (Em::default().into(), classifier(), &two, N, 40),
-            (Variational::default().into(), classifier(), &two, N, 40),
-            (Search::default().into(), joint(), &rare, N, 40),
-            (MacKay::default().into(), joint(), &rare, N, 80),
+            (Em::default().into(), classifier(), &two, n_rows, 40),
+            (Variational::default().into(), classifier(), &two, n_rows, 40),
+            (Search::default().into(), joint(), &rare, n_rows, 40),
+            (MacKay::default().into(), joint(), &rare, n_rows, 80),
         ];
         for (inference, rvm, labels, n, columns) in cases {
             let name = format!("{inference:?}, {n} rows, {columns}");
@@ -419,13 +417,14 @@ mod tests {
     #[test]
     fn samples_are_fitted_only_if_they_can_help() {
         let x = inputs();
+        let n_rows = x.nrows();
         let targets: Vec<f64> = labels(&x).iter().map(|k| *k as f64).collect();
-        let one: Vec<f64> = (0..N).map(|i| f64::from(u8::from(i == N / 3))).collect();
+        let one: Vec<f64> = (0..n_rows).map(|i| f64::from(u8::from(i == n_rows / 3))).collect();
         let limited = Rvm { likelihood: Poisson::default().into(), time_limit: Some(1e-9), ..classifier() };
         let left_out =
             |rvm: &Rvm, targets: &[f64]| rvm.fit(x.view(), &Targets::real(targets.into())).unwrap().1.adjustments.left_out_rows;
         let sizes = |size: usize| Rvm { dictionary: Dictionary::Size(size), ..limited.clone() };
-        assert_eq!(left_out(&sizes(40), &targets), N - FIRST_ROWS);
+        assert_eq!(left_out(&sizes(40), &targets), n_rows - FIRST_ROWS);
         assert_eq!(left_out(&sizes(30), &targets), 0);
         assert_eq!(left_out(&Rvm { time_limit: None, ..limited.clone() }, &targets), 0);
         assert_eq!(left_out(&limited, &one), 0);
