@@ -10,14 +10,12 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use crate::design::{CHUNK_ENTRIES, GROUPS};
+use crate::design::{CHUNK_ENTRIES, GROUPS, TILE_ROWS};
 use crate::error::Result;
 use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
-/// Least number of rows in a block.
-const LEAST_BLOCK: usize = 128;
 /// Least number of rows in a group.
 const GROUP_ROWS: usize = 2048;
 
@@ -156,7 +154,7 @@ impl Phi<'_> {
             Phi::Kept(phi) => each(0..n, phi.view()),
             Phi::Made { problem, columns } => {
                 let fill = problem.design.filler(columns);
-                let step = (CHUNK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
+                let step = (CHUNK_ENTRIES / m.max(1)).max(TILE_ROWS);
                 let mut buffer = Array2::zeros((step.min(n), m));
                 for start in (0..n).step_by(step).take_while(|_| !problem.training.interrupt.is_raised()) {
                     let rows = start..(start + step).min(n);
@@ -179,7 +177,7 @@ impl Phi<'_> {
         let (n, m) = (problem.design.n_rows(), self.columns());
         let groups = (n / GROUP_ROWS).clamp(1, GROUPS);
         let size = n.div_ceil(groups).max(1);
-        let step = (CHUNK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
+        let step = (CHUNK_ENTRIES / m.max(1)).max(TILE_ROWS);
         // Borrowed here, because `Rc` cannot be shared with other threads.
         let kept = match self {
             Phi::Kept(phi) => Some(phi.view()),
