@@ -33,11 +33,6 @@ use crate::rvm::search::fixed_point;
 use crate::rvm::search::sequential::{REJECTED, UNFINISHED};
 use crate::rvm::settings::scheme::{Hyperpriors, Policy, SchemeSettings, Search, Start};
 
-/// Rise of the log evidence for which a larger model is kept, as a share of the least gain of an action. Smaller rises
-/// are changes in the last digits.
-const KEPT_SHARE: f64 = 0.1;
-/// Rise of the log evidence in nats after which another noise restart follows.
-const RESTART_RISE: f64 = 0.05;
 /// Rise in nats below which the final joint updates end. It is so small that two paths to one optimum end at equal
 /// digits.
 const POLISH_RISE: f64 = 1e-10;
@@ -171,7 +166,7 @@ impl LocalSearch {
             Stage::NoiseFixed => self.updates().joint(solver, &mut next, f64::INFINITY, 1)?,
             _ => self.updates().refit(solver, &mut next)?,
         }
-        if next.log_evidence > self.now.log_evidence + KEPT_SHARE * least {
+        if next.log_evidence > self.now.log_evidence + least {
             self.actions.count(&taken);
             self.now = next;
             self.allow_batches();
@@ -340,7 +335,8 @@ impl LocalSearch {
             self.now = before;
         }
         self.allow_batches();
-        if rise > RESTART_RISE && self.may_restart(solver) { self.fix_noise(solver) } else { self.finish(solver) }
+        let helps = rise > self.settings.policy.restart_gain;
+        if helps && self.may_restart(solver) { self.fix_noise(solver) } else { self.finish(solver) }
     }
 
     /// Takes the better start, and updates the precisions to the last digits. The first time, the local search then
