@@ -16,10 +16,8 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, bias_
 use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SPAN_FLOOR, SparsityPrior, by_noise};
 use crate::sums::Sums;
 
-/// A candidate with a larger |cosine| to an active column is a duplicate of it.
-const SAME_COSINE: f64 = 1.0 - 1e-10;
-/// Relative difference of two gains within which a re-estimation or deletion is preferred to an addition.
-const TIE: f64 = 1e-9;
+/// Columns of larger |cosine| are duplicates. Kernels whose centres are far from the origin differ by little more.
+pub(crate) const SAME_COSINE: f64 = 1.0 - 1e-13;
 /// Number of columns to choose from, for each column that may be added.
 const LISTED: usize = 2;
 
@@ -226,35 +224,12 @@ impl<'a> ActiveFactor<'a> {
     /// Returns the action of largest gain, if it is above `least` nats, and its gain. The columns `excluded` do not
     /// change. If `reestimate` is false, re-estimations are excluded too.
     pub fn best_action(&self, least: f64, excluded: &[usize], reestimate: bool) -> Option<(Action, f64)> {
-        let actions = self.actions();
-        let mut skip = excluded.to_vec();
-        loop {
-            let mut best: Option<(Action, f64)> = None;
-            for (j, action) in actions.iter().enumerate() {
-                let Some((action, gain)) = *action else { continue };
-                if !reestimate && matches!(action, Action::Reestimate { .. }) {
-                    continue;
-                }
-                if !(gain > least) || skip.contains(&j) {
-                    continue;
-                }
-                let better = match best {
-                    None => true,
-                    Some((other, top)) => {
-                        let adds = |a: &Action| matches!(a, Action::Add { .. });
-                        let tie = (gain - top).abs() <= TIE * top.abs();
-                        if tie { !adds(&action) && adds(&other) } else { gain > top }
-                    }
-                };
-                if better {
-                    best = Some((action, gain));
-                }
-            }
-            match best {
-                Some((Action::Add { column, .. }, _)) if self.is_duplicate(column) => skip.push(column),
-                _ => return best,
-            }
-        }
+        let allowed = |(action, gain): &(Action, f64)| {
+            *gain > least && !excluded.contains(&action.column()) && (reestimate || !matches!(action, Action::Reestimate { .. }))
+        };
+        let mut best: Vec<(Action, f64)> = self.actions().into_iter().flatten().filter(allowed).collect();
+        best.sort_by(|x, y| y.1.total_cmp(&x.1));
+        best.into_iter().find(|(action, _)| !matches!(action, Action::Add { column, .. } if self.is_duplicate(*column)))
     }
 
     /// Returns up to `count` columns with the largest predicted gains of an addition, best first. Each gain is above
@@ -573,14 +548,12 @@ mod tests {
 
     use super::*;
 
-    const ROWS: usize = 300;
-
     /// Returns the quadratic form of a Gaussian kernel on a line, with the bias first and columns of unit norm. The
     /// means of the outputs, which are subtracted from the targets, are `mean`, 0, -`mean`, and so on.
     fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
-        let mut random = rand_pcg::Pcg64::seed_from_u64(1);
-        let x: Vec<f64> = (0..ROWS).map(|_| random.random_range(-10.0..10.0)).collect();
-        let mut phi = Array2::from_shape_fn((ROWS, ROWS + 1), |(i, j)| match j {
+        let (n, mut random) = (300, rand_pcg::Pcg64::seed_from_u64(1));
+        let x: Vec<f64> = (0..n).map(|_| random.random_range(-10.0..10.0)).collect();
+        let mut phi = Array2::from_shape_fn((n, n + 1), |(i, j)| match j {
             0 => 1.0,
             _ => (-0.1 * (x[i] - x[j - 1]).powi(2)).exp(),
         });
@@ -589,8 +562,8 @@ mod tests {
         let of = |x: f64, k: usize| (x * (1.0 + 0.3 * k as f64)).sin() + k as f64 * 0.02 * x;
         let mut noise = |k: usize| random.random_range(-0.3..0.3) * (1.0 + k as f64);
         let t: Vec<f64> = x.iter().flat_map(|x| (0..outputs).map(|k| of(*x, k) + noise(k)).collect::<Vec<f64>>()).collect();
-        let mut sums = Sums::new(ROWS + 1, outputs);
-        sums.accumulate(phi.view(), &t, &[1.0; ROWS]);
+        let mut sums = Sums::new(n + 1, outputs);
+        sums.accumulate(phi.view(), &t, &vec![1.0; n]);
         let means = (0..outputs).map(|k| mean * norms[0] * (1.0 - k as f64)).collect();
         Rc::new(Quadratic::stored(sums.finish(), Some(means)))
     }
@@ -645,7 +618,7 @@ mod tests {
         }
         assert!(kinds.iter().all(|k| *k > 300), "{kinds:?}");
         let (solution, again) = fresh(&factor);
-        for j in 0..=ROWS {
+        for j in 0..factor.position.len() {
             let error = (factor.s[j] - again.s[j]).abs();
             assert!(error <= 1e-5 * again.s[j].abs().max(1e-6), "S'[{j}] {} {}", factor.s[j], again.s[j]);
             assert!(factor.s[j] > -1e-12, "S'[{j}] {}", factor.s[j]);
@@ -696,9 +669,10 @@ mod tests {
                 single.apply(action);
             }
             let (mut block, before) = (single.clone(), single.log_evidence());
-            let listed = single.best_additions(ROWS, 1e-3, 0.01);
-            let taken = block.add_best(ROWS, 1e-3, 0.01);
-            let closed: Vec<usize> = (0..=ROWS).filter(|j| *j == 0 || !listed.contains(j)).collect();
+            let columns = single.position.len();
+            let listed = single.best_additions(columns, 1e-3, 0.01);
+            let taken = block.add_best(columns, 1e-3, 0.01);
+            let closed: Vec<usize> = (0..columns).filter(|j| *j == 0 || !listed.contains(j)).collect();
             let size = 1e-8 * before.abs().max(1.0);
             assert!(taken.len() > 3, "{} additions were no test", taken.len());
             let mut risen = before;
@@ -713,7 +687,7 @@ mod tests {
             assert_eq!(block.active.len(), single.active.len());
             assert!((block.log_evidence() - risen).abs() < size);
             assert!((solution.log_evidence - risen).abs() < size);
-            for j in 0..=ROWS {
+            for j in 0..columns {
                 assert!((block.s[j] - again.s[j]).abs() < 1e-9 && (block.q(j) - again.q(j)).abs() < 1e-8, "column {j}");
             }
             let (means, variances) = block.moments();

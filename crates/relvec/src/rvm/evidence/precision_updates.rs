@@ -10,13 +10,13 @@ use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, covar
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::scheme::Hyperpriors;
 
-/// Well-determinedness gamma below which a change of the precision does not count, if weights may be pruned.
-const UNDETERMINED: f64 = 1e-6;
-/// Fall of the log evidence in nats that is allowed for each pruned weight: rounding.
-const PRUNE_SLACK: f64 = 1e-7;
+/// Well-determinedness gamma below which a change of the precision does not count, if weights may be pruned. Such weights
+/// are pruned once all others have converged.
+pub(crate) const UNDETERMINED: f64 = 1e-6;
 /// Largest change of a log precision below which weights are pruned at once. After larger changes they are pruned with
-/// the next update, which costs nothing extra; after smaller ones there may be no further update.
-const SMALL_CHANGE: f64 = 0.1;
+/// the next update, which costs nothing extra; after smaller ones there may be no further update. The model that a search
+/// starts from needs no smaller changes, and its last digits are left to the search.
+pub(crate) const SMALL_CHANGE: f64 = 0.1;
 /// Relative rounding of the log evidence.
 const ROUNDING: f64 = 1e-11;
 /// Largest number of times that an update is halved if it would lower the evidence.
@@ -85,11 +85,10 @@ impl PrecisionUpdate {
     /// counts as one that lowers the evidence.
     pub fn step(&self, solver: &EvidenceSolver, noise: &[NoisePrecision], now: &ActivePosterior) -> Result<Option<Step>> {
         let value = self.objective(solver, now);
-        let floor = value - ROUNDING * value.abs().max(1.0);
+        let floor = floor(value);
         let least = |j: usize| if j == 0 && solver.problem.has_bias { 0.0 } else { LEAST_PRECISION };
         let stays = |i: &usize| now.determined(*i) >= self.prune_below;
         let keep: Vec<usize> = (0..now.a.len()).filter(stays).collect();
-        let slack = PRUNE_SLACK * (now.a.len() - keep.len()) as f64;
         let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(solver, noise, now, *rule) else { continue };
@@ -100,7 +99,7 @@ impl PrecisionUpdate {
                 let active: Vec<usize> = keep.iter().map(|i| now.active[*i]).collect();
                 let a: Vec<f64> = keep.iter().map(|i| a[*i]).collect();
                 if let Ok(next) = solver.solve(&active, &a, noise, at, Some(now))
-                    && self.objective(solver, &next) >= floor - slack
+                    && self.objective(solver, &next) >= floor
                 {
                     return Ok(Some(Step { solution: next, change: f64::INFINITY }));
                 }
@@ -172,12 +171,11 @@ impl PrecisionUpdate {
         now: ActivePosterior,
     ) -> Result<(ActivePosterior, bool)> {
         let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.prune_below).collect();
-        let pruned = now.a.len() - keep.len();
-        if pruned == 0 {
+        if keep.len() == now.a.len() {
             return Ok((now, false));
         }
         let smaller = without(solver, noise, &now, &keep, NoiseChoice::Precision(&now.beta))?;
-        if self.objective(solver, &smaller) >= self.objective(solver, &now) - PRUNE_SLACK * pruned as f64 {
+        if self.objective(solver, &smaller) >= floor(self.objective(solver, &now)) {
             return Ok((smaller, true));
         }
         Ok((now, false))
@@ -253,6 +251,11 @@ impl PrecisionUpdate {
         };
         Some((new, beta))
     }
+}
+
+/// Returns the value, less its rounding, below which the log evidence has fallen.
+fn floor(value: f64) -> f64 {
+    value - ROUNDING * value.abs().max(1.0)
 }
 
 /// Returns alpha_i = gamma_i / mu_i^2, Tipping (1999), eq. 8, (M5). Under the hyperprior Gamma(a, b) it is

@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::build::DENSE;
 use crate::rvm::data::noise::{NoisePrecision, Units, typical};
+use crate::rvm::evidence::active_factor::SAME_COSINE;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
-use crate::rvm::evidence::precision_updates::{PrecisionUpdate, UpdateRule};
+use crate::rvm::evidence::precision_updates::{PrecisionUpdate, SMALL_CHANGE, UNDETERMINED, UpdateRule};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::driver::{FitRun, SearchStart};
 use crate::rvm::settings::scheme::{Em, Hyperpriors, MOVING_MOST, MacKay};
@@ -21,8 +22,6 @@ const FIRST_VARIANCE: f64 = 0.01;
 /// Well-determinedness gamma below which a weight is pruned during the iterations. With 1e-7 the log evidence ends up
 /// to 8 nats lower.
 const PRUNED: f64 = 1e-12;
-/// Well-determinedness gamma below which a weight is pruned after all others have converged.
-const PRUNED_AT_END: f64 = 1e-7;
 /// Largest step of a log precision. It only keeps numbers in range.
 const CLIP: f64 = 50.0;
 /// Powers of 10 that are tried for the shared precision, as multiples of 1 / N. Differences of kernels that agree to
@@ -39,10 +38,6 @@ const FEW: usize = 100;
 const ENOUGH: f64 = 0.95;
 /// Largest number of updates by which a model that a search starts from, or is compared with, is re-estimated.
 const STEPS: usize = 100;
-/// Change of the log precisions below which the re-estimation of such a model ends. Its last digits are left to the search.
-const CONVERGED: f64 = 0.1;
-/// Columns of larger |cosine| are duplicates. Kernels whose centres are far from the origin differ by little more.
-const SAME_COSINE: f64 = 1.0 - 1e-13;
 /// Rise of the log evidence over the empty model in nats up to which a model has learned nothing.
 const WITHIN: f64 = 0.5;
 
@@ -166,7 +161,7 @@ impl<'p> FitRun<'p> for FixedPointRun {
         }
         if self.update.prune_below > 0.0 {
             // After convergence weights that the data do not determine can be pruned.
-            let last = PrecisionUpdate { prune_below: PRUNED_AT_END, ..self.update.clone() };
+            let last = PrecisionUpdate { prune_below: UNDETERMINED, ..self.update.clone() };
             self.now = last.prune(solver, &solver.problem.training.noise, self.now.clone())?.0;
         }
         self.reason = "no log precision moved by more than the tolerance";
@@ -252,7 +247,7 @@ fn re_estimated(
     for _ in 0..STEPS {
         let Some(step) = update.step(solver, noise, &now)? else { break };
         now = step.solution;
-        if step.change < CONVERGED {
+        if step.change < SMALL_CHANGE {
             break;
         }
     }
