@@ -118,7 +118,7 @@ impl Rvm {
         let unit = typical(&beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
         let solution = solver.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None)?;
-        let factor = ActiveFactor::new(solver.quadratic(&solution)?, &solution, &noise, SparsityPrior::default());
+        let factor = ActiveFactor::new(solver.quadratic(&solution), &solution, &noise, SparsityPrior::default());
         let (beta, noises) = (beta[0], noise.len() as f64);
         let m = active.len();
         let scale = problem.training.units[0].scale;
@@ -353,7 +353,7 @@ mod tests {
         let noise: Vec<NoisePrecision> = beta.iter().map(|beta| NoisePrecision::Fixed(*beta)).collect();
         let a: Vec<f64> = alpha.iter().map(|x| x / beta[0]).collect();
         let solution = solver.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None).unwrap();
-        let form = solver.quadratic(&solution).expect("rows that are held");
+        let form = solver.quadratic(&solution);
         let factor = ActiveFactor::new(form.clone(), &solution, &noise, SparsityPrior::default());
         let columns: Vec<usize> = columns(problem).into_iter().map(|c| c.expect("every row counts")).collect();
         let residual = || {

@@ -21,18 +21,14 @@ use crate::rvm::data::build::DENSE;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, CoupledPosterior, fitted};
 use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
-use crate::sums::Sums;
 
 /// Phi of a model is stored, for Newton's method and for the next solve, if it takes at most the memory left divided by
 /// this number. Several posteriors are in memory at a time.
 const STORED_SHARE: u64 = 8;
 /// Largest number of bytes of Phi that are stored. Beyond it new memory takes more time than the kernel values.
-const MOST_STORED: u64 = 1 << 26;
+pub(super) const MOST_STORED: u64 = 1 << 26;
 /// Number of columns up to which the Hessian costs no more than a few products with it.
 const FEW_COLUMNS: usize = 64;
-/// Number of columns per active column up to which the model is saturated. All of G then costs less than its rows in
-/// passes of their own.
-const SATURATED: usize = 3;
 
 /// The log-likelihood of one output plus the log prior, as a function of the weights of a model.
 struct Laplace<'a> {
@@ -135,63 +131,22 @@ fn columns(problem: &ScaledProblem, active: &[usize], warm: Option<&ActivePoster
     Rc::new(out)
 }
 
-/// Expansion of the log-likelihood to second order at the weights of a posterior.
-struct LocalExpansion {
-    /// B of each row times the sample weights, `[N]`.
-    curvature: Vec<f64>,
-    /// The weighted working response B Phi w + r, [N, R], row by row; f is Phi' times it.
-    response: Vec<f64>,
-    /// t'Bt. Only differences matter, and it is so large that E stays positive.
-    tt: f64,
-}
-
-impl LocalExpansion {
-    fn new(problem: &ScaledProblem, solution: &ActivePosterior) -> LocalExpansion {
-        let f = fitted(problem, solution);
-        let derivatives = problem.working(&f);
-        let (weights, outputs) = (&problem.training.weights, solution.outputs);
-        let curvature: Vec<f64> = derivatives.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
-        let response = |i: usize| weights[i / outputs] * (derivatives.curvature[i / outputs] * f[i] + derivatives.residual[i]);
-        let response: Vec<f64> = (0..f.len()).map(response).collect();
-        let tt = 2.0 * f.iter().zip(&response).map(|(f, p)| f * p).sum::<f64>().abs() + weights.iter().sum::<f64>();
-        LocalExpansion { curvature, response, tt }
-    }
-}
-
 /// Returns the quadratic form over all columns that equals the log-likelihood at the mode to second order. With
 /// f = Phi'(B Phi w + r) no inverse of B is needed.
-///
-/// # Errors
-/// Returns the errors of [`Phi::sums`].
-pub(crate) fn expand<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Result<Quadratic<'p>> {
+pub(crate) fn expand<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Quadratic<'p> {
     let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-    let many = problem.has_many_entries();
-    let saturated = outputs == 1 && many && SATURATED * solution.active.len() >= p && fits;
-    if saturated {
-        return whole(problem, solution);
-    }
-    let near = LocalExpansion::new(problem, solution);
-    let (design, tt, count) = (&problem.design, near.tt, problem.training.weight());
-    let response = ArrayView2::from_shape((problem.n_rows(), outputs), &near.response).expect("[N, R]");
-    Ok(Quadratic::on_demand(design, near.curvature, response, vec![tt], count, None, &solution.active).with_room(fits))
-}
-
-/// Returns the quadratic form at the mode of one output with all of G, from one pass over the rows.
-///
-/// # Errors
-/// Returns the errors of [`Phi::sums`].
-fn whole<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Result<Quadratic<'p>> {
-    let p = problem.design.n_columns();
-    let mut w = Array1::zeros(p);
-    solution.active.iter().zip(&solution.mean).for_each(|(j, v)| w[*j] = *v);
-    let phi = Phi::Made { problem, columns: (0..p).collect::<Vec<_>>().into() };
-    let mut sums = phi.sums(problem, w.view(), DerivativeOrder::Hessian)?;
-    linalg::mirror(&mut sums.hessian);
-    let f = sums.hessian.dot(&w) + &sums.gradient;
-    let tt = 2.0 * f.dot(&w).abs() + problem.training.count;
-    let sums = Sums { gram: sums.hessian, f: vec![f.to_vec()], tt: vec![tt], count: problem.training.weight() };
-    Ok(Quadratic::stored(sums, None))
+    let f = fitted(problem, solution);
+    let derivatives = problem.working(&f);
+    let (weights, count) = (&problem.training.weights, problem.training.weight());
+    let curvature: Vec<f64> = derivatives.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
+    // The weighted working response B Phi w + r.
+    let response = |i: usize| weights[i / outputs] * (derivatives.curvature[i / outputs] * f[i] + derivatives.residual[i]);
+    let response: Vec<f64> = (0..f.len()).map(response).collect();
+    // Only differences of t'Bt matter. It is so large that E stays positive.
+    let tt = 2.0 * f.iter().zip(&response).map(|(f, p)| f * p).sum::<f64>().abs() + weights.iter().sum::<f64>();
+    let response = ArrayView2::from_shape((problem.n_rows(), outputs), &response).expect("[N, R]");
+    Quadratic::on_demand(&problem.design, curvature, response, vec![tt], count, None, &solution.active).with_room(fits)
 }
 
 /// Class probabilities of the rows, [N, K].
@@ -527,8 +482,7 @@ mod tests {
             let active: Vec<usize> = (0..n).step_by(40).collect();
             let solution = mode(problem, &active, &vec![1e-3; active.len()], None).unwrap();
             let many: Vec<usize> = (0..n / 2).collect();
-            let (few, all) =
-                (expand(problem, &solution).unwrap().with_room(false), expand(problem, &solution).unwrap().with_room(true));
+            let (few, all) = (expand(problem, &solution).with_room(false), expand(problem, &solution).with_room(true));
             let (few, all) = (few.rows(&many), all.rows(&many));
             assert!(few.iter().zip(&all).all(|(f, a)| (f - a).abs() < 1e-12), "rows of G differ");
         });
@@ -609,7 +563,7 @@ mod tests {
             let active: Vec<usize> = (0..n).step_by(12).collect();
             let a = vec![1e-2; active.len()];
             let solution = mode(problem, &active, &a, None).unwrap();
-            let frozen = EvidenceSolver::new(problem, None).with_form(Rc::new(expand(problem, &solution).unwrap()));
+            let frozen = EvidenceSolver::of(problem, expand(problem, &solution));
             let noise = [NoisePrecision::Fixed(1.0)];
             let solve = |active: &[usize]| frozen.solve(active, &a[..active.len()], &noise, NoiseChoice::Best, None).unwrap();
             let kept: Vec<usize> = active.iter().copied().filter(|j| j % 36 != 0).collect();

@@ -13,6 +13,7 @@ use crate::report::{PrecisionPosterior, Status};
 use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted};
+use crate::rvm::evidence::laplace::MOST_STORED;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
@@ -23,8 +24,6 @@ use crate::rvm::settings::scheme::Inference;
 /// before it. The final posterior is then computed by QR, which does not square the condition number.
 const ILL_CONDITIONED: f64 = 1e-6;
 
-/// Largest number of bytes that QR may take.
-const REFINE_BYTES: u64 = 1 << 27;
 /// Largest number of multiplications of QR (about a quarter of a second) if refinement steps are accurate too.
 const QR_PRODUCTS: u64 = 1_000_000_000;
 
@@ -221,7 +220,9 @@ fn refine(solver: &EvidenceSolver, solution: &mut ActivePosterior) {
     if n == 0 || m == 0 || solver.is_stand_in() || solution.is_joint() {
         return;
     }
-    let fits = 8 * 4 * n * (m + solution.outputs as u64) <= problem.room().min(REFINE_BYTES);
+    let bytes = 8 * n * (m + solution.outputs as u64);
+    // QR takes about four copies of Phi and the targets.
+    let fits = bytes <= (problem.room() / 4).min(MOST_STORED);
     let dependent = fits && solution.lower.outer_iter().enumerate().any(spanned);
     match problem.constant_curvature() {
         true if dependent || fits && n * m * m <= QR_PRODUCTS => {

@@ -37,12 +37,6 @@ impl<'p> EvidenceSolver<'p> {
         EvidenceSolver { problem, prior: SparsityPrior::default(), quadratic: Some(Rc::new(quadratic)) }
     }
 
-    /// Returns the solver of a quadratic form that replaces the likelihood, with the same penalty per kernel.
-    #[cfg(test)]
-    pub fn with_form(&self, quadratic: Rc<Quadratic<'p>>) -> EvidenceSolver<'p> {
-        EvidenceSolver { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
-    }
-
     /// Returns this solver with another penalty per kernel.
     pub fn with_prior(&self, prior: SparsityPrior) -> EvidenceSolver<'p> {
         EvidenceSolver { problem: self.problem, prior, quadratic: self.quadratic.clone() }
@@ -116,14 +110,8 @@ impl<'p> EvidenceSolver<'p> {
 
     /// Returns the quadratic form over all columns that equals the log-likelihood to second order at the mode of
     /// `solution`.
-    ///
-    /// # Errors
-    /// Returns [`Error::Interrupted`](crate::error::Error::Interrupted) if the fit must stop.
-    pub fn quadratic(&self, solution: &ActivePosterior) -> Result<Rc<Quadratic<'p>>> {
-        Ok(match &self.quadratic {
-            Some(quadratic) => quadratic.clone(),
-            None => Rc::new(laplace::expand(self.problem, solution)?),
-        })
+    pub fn quadratic(&self, solution: &ActivePosterior) -> Rc<Quadratic<'p>> {
+        self.quadratic.clone().unwrap_or_else(|| Rc::new(laplace::expand(self.problem, solution)))
     }
 
     /// Returns the solver of the quadratic form at the mode of `solution`, with the Hessian frozen there.

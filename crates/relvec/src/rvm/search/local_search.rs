@@ -412,12 +412,10 @@ impl<'p> FitRun<'p> for LocalSearch {
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let best = self.best();
         let largest_gain = || {
-            // If the rows cannot be read, the next pass over them returns the error.
-            let form = solver.quadratic(best).ok()?;
-            let factor = ActiveFactor::new(form, best, &solver.problem.training.noise, solver.prior);
-            Some(factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain))
+            let factor = ActiveFactor::new(solver.quadratic(best), best, &solver.problem.training.noise, solver.prior);
+            factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain)
         };
-        let largest_gain = if late { None } else { largest_gain() };
+        let largest_gain = (!late).then(largest_gain);
         let largest_gradient = best.largest_gradient();
         let reason = match self.stage {
             Stage::Done if self.full => "the memory limit leaves the model no room to grow",
@@ -454,7 +452,7 @@ impl Actions {
 /// taken, or `None` if no action gains more than `least`.
 ///
 /// # Errors
-/// Returns the errors of [`EvidenceSolver::quadratic`] and [`EvidenceSolver::solve`].
+/// Returns the errors of [`EvidenceSolver::solve`].
 fn grow(
     solver: &EvidenceSolver,
     noise: &[NoisePrecision],
@@ -462,7 +460,7 @@ fn grow(
     now: &ActivePosterior,
     (least, most): (f64, usize),
 ) -> Result<Option<(ActivePosterior, Vec<Action>)>> {
-    let mut factor = ActiveFactor::new(solver.quadratic(now)?, now, noise, solver.prior);
+    let mut factor = ActiveFactor::new(solver.quadratic(now), now, noise, solver.prior);
     let mut taken: Vec<Action> = factor.add_best(most, least, policy.share).into_iter().map(|(action, _)| action).collect();
     if taken.is_empty() {
         let Some((action, _)) = factor.best_action(least, &[], true) else { return Ok(None) };

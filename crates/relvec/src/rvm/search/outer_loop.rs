@@ -530,8 +530,7 @@ mod tests {
             let same = whole.solve(&active, &a, &training.noise, NoiseChoice::Best, None).unwrap();
             let name = format!("{:?} bias {bias} outputs {outputs} known noise {known}", rvm.likelihood);
             assert!((same.log_evidence - solution.log_evidence).abs() < 1e-9 * solution.log_evidence.abs(), "{name}");
-            let factor_of =
-                |noise: &[NoisePrecision]| ActiveFactor::new(whole.quadratic(&same).unwrap(), &same, noise, whole.prior);
+            let factor_of = |noise: &[NoisePrecision]| ActiveFactor::new(whole.quadratic(&same), &same, noise, whole.prior);
             let factor = |noise: &[NoisePrecision]| by_factor(&factor_of(noise));
 
             // Compare S and Q of every candidate outside the model: S relative to phi'B phi, Q relative to |phi| |r|.

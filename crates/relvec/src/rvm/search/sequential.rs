@@ -65,7 +65,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         let mut factor = match self.factor.take() {
             Some(factor) => factor,
-            None => ActiveFactor::new(solver.quadratic(&self.now)?, &self.now, &self.noise, solver.prior),
+            None => ActiveFactor::new(solver.quadratic(&self.now), &self.now, &self.noise, solver.prior),
         };
         let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &[], true) };
         let Some((action, _)) = best else {
@@ -103,8 +103,8 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
 
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let largest_gain = || {
-            let factor = ActiveFactor::new(solver.quadratic(&self.now).ok()?, &self.now, &self.noise, solver.prior);
-            Some(factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain))
+            let factor = ActiveFactor::new(solver.quadratic(&self.now), &self.now, &self.noise, solver.prior);
+            factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain)
         };
         let reason = match self.rejected {
             Some(_) => REJECTED,
@@ -112,7 +112,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
             None => UNFINISHED,
         };
         Certificate {
-            largest_gain: if late { None } else { largest_gain() },
+            largest_gain: (!late).then(largest_gain),
             largest_gradient: self.now.largest_gradient(),
             reason: reason.into(),
         }
