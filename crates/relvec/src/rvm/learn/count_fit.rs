@@ -54,13 +54,7 @@ impl Rvm {
         if training.adjustments.constant_target {
             return outer_loop::search(self, training, None, None, driver);
         }
-        let learned = match &training.learned {
-            Some(learned) => learned.clone(),
-            None => {
-                let given = Rvm { kernel: training.kernel(), kernels: vec![], ..self.clone() };
-                kernel_choice::by_process(&given, training)?.0
-            }
-        };
+        let learned = self.learned_of(training)?;
         let variance = kernel_choice::variance_of_log_rates(training);
         // The process of the log rates has units of their standard deviation. The noise variance of counts is 1.
         let hyper = Hyper { log_amplitude: learned.hyper.log_amplitude + variance.ln(), log_noise: 0.0 };

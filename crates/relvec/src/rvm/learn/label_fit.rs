@@ -85,13 +85,7 @@ impl Rvm {
         driver: &mut FitDriver,
     ) -> Result<(Model, Report)> {
         let begin = Instant::now();
-        let learned = match &training.learned {
-            Some(learned) => learned.clone(),
-            None => {
-                let given = Rvm { kernel: training.kernel(), kernels: vec![], ..self.clone() };
-                kernel_choice::by_process(&given, training)?.0
-            }
-        };
+        let learned = self.learned_of(training)?;
         let all = training.rows.nrows();
         let whole = match rows {
             Some(rows) => self.regress_rows(training, rows, &learned)?,

@@ -193,19 +193,19 @@ impl Rvm {
         Ok(self.with_process(training, (bare(training, &training.kernel()), report))?.0)
     }
 
-    /// Returns the kernel, amplitude and noise of a dense process for a training set.
-    pub(super) fn process_of(&self, training: &TrainingSet) -> Result<Prior> {
-        let of = |learned: &Learned| Prior {
-            kernel: learned.kernel.clone(),
-            hyper: learned.hyper,
-            structure: learned.has_structure && !training.bias_only,
-            log_rates: learned.log_rates,
-        };
+    /// Returns what a dense process has learned for a training set, or learns it for the kernel of the training set.
+    pub(super) fn learned_of(&self, training: &TrainingSet) -> Result<Learned> {
         if let Some(learned) = &training.learned {
-            return Ok(of(learned));
+            return Ok(learned.clone());
         }
         let given = Rvm { kernel: training.kernel(), kernels: vec![], ..self.clone() };
-        Ok(of(&kernel_choice::by_process(&given, training)?.0))
+        Ok(kernel_choice::by_process(&given, training)?.0)
+    }
+
+    /// Returns the kernel, amplitude and noise of a dense process for a training set.
+    pub(super) fn process_of(&self, training: &TrainingSet) -> Result<Prior> {
+        let Learned { kernel, hyper, has_structure, log_rates, .. } = self.learned_of(training)?;
+        Ok(Prior { kernel, hyper, structure: has_structure && !training.bias_only, log_rates })
     }
 
     /// Returns the largest number of centres, at least 1, for which there is memory. This counts the features of all
