@@ -41,16 +41,6 @@ const STEPS: usize = 100;
 /// Rise of the log evidence over the empty model in nats up to which a model has learned nothing.
 const WITHIN: f64 = 0.5;
 
-/// Settings of a fixed-point iteration.
-pub(crate) struct Settings {
-    pub rules: &'static [UpdateRule],
-    pub hyperpriors: Hyperpriors,
-    pub tolerance: f64,
-    pub initial_alpha: Option<f64>,
-    pub initial_noise_variance: Option<f64>,
-    pub prune: bool,
-}
-
 /// A fit by fixed-point iteration.
 pub(crate) struct FixedPointRun {
     update: PrecisionUpdate,
@@ -61,25 +51,10 @@ pub(crate) struct FixedPointRun {
     reason: &'static str,
 }
 
-impl From<&MacKay> for Settings {
-    /// Uses MacKay's update, or that of EM if MacKay's would lower the evidence.
-    fn from(scheme: &MacKay) -> Settings {
-        let MacKay { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = *scheme;
-        Settings {
-            rules: &[UpdateRule::MacKay, UpdateRule::Em],
-            hyperpriors,
-            tolerance,
-            initial_alpha,
-            initial_noise_variance,
-            prune,
-        }
-    }
-}
-
-impl From<&Em> for Settings {
-    fn from(scheme: &Em) -> Settings {
+impl From<&Em> for MacKay {
+    fn from(scheme: &Em) -> MacKay {
         let Em { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = *scheme;
-        Settings { rules: &[UpdateRule::Em], hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune }
+        MacKay { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune }
     }
 }
 
@@ -126,18 +101,24 @@ fn first_precisions(
 }
 
 impl FixedPointRun {
-    /// Starts from all columns, or from the model of a warm start.
+    /// Starts from all columns, or from the model of a warm start. The precisions are updated by the first of `rules` that
+    /// does not lower the evidence, and `settings` may be those of expectation maximisation, which are alike.
     ///
     /// # Errors
     /// Returns the errors of [`EvidenceSolver::solve`], and an error if all columns exceed the memory limit.
-    pub fn start(solver: &EvidenceSolver, settings: Settings, entry: &SearchStart) -> Result<FixedPointRun> {
+    pub fn start(
+        solver: &EvidenceSolver,
+        settings: &MacKay,
+        rules: &'static [UpdateRule],
+        entry: &SearchStart,
+    ) -> Result<FixedPointRun> {
         let (active, a, beta) = match &entry.from {
             Some(warm) => (warm.columns(solver), warm.a.clone(), warm.beta.clone()),
             None => first(solver, settings.initial_alpha, settings.initial_noise_variance)?,
         };
         let now = solver.solve(&active, &a, &solver.problem.training.noise, NoiseChoice::Precision(&beta), None)?;
         let prune_below = if settings.prune && settings.hyperpriors.a == 0.0 { PRUNED } else { 0.0 };
-        let update = PrecisionUpdate { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, prune_below };
+        let update = PrecisionUpdate { rules, hyperpriors: settings.hyperpriors, clip: CLIP, prune_below };
         Ok(FixedPointRun { update, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
 }

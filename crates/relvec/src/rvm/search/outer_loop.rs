@@ -21,6 +21,7 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, fitted, residual_over_noise};
 use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SPAN_FLOOR, by_noise};
 use crate::rvm::evidence::model_assembly;
+use crate::rvm::evidence::precision_updates::UpdateRule;
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::gram::scaled_problem::{ScaledProblem, keeps_sums};
 use crate::rvm::search::driver::{FitDriver, FitRun, SearchStart, WarmStart};
@@ -48,8 +49,10 @@ fn begin<'p>(inference: &Inference, solver: &EvidenceSolver<'p>, entry: &SearchS
     Ok(match inference {
         Inference::Search(scheme) => Box::new(LocalSearch::start(solver, scheme, entry)?),
         Inference::Sequential(scheme) => Box::new(SequentialRun::start(solver, scheme, entry)?),
-        Inference::MacKay(scheme) => Box::new(FixedPointRun::start(solver, scheme.into(), entry)?),
-        Inference::Em(scheme) => Box::new(FixedPointRun::start(solver, scheme.into(), entry)?),
+        Inference::MacKay(scheme) => {
+            Box::new(FixedPointRun::start(solver, scheme, &[UpdateRule::MacKay, UpdateRule::Em], entry)?)
+        }
+        Inference::Em(scheme) => Box::new(FixedPointRun::start(solver, &scheme.into(), &[UpdateRule::Em], entry)?),
         Inference::Variational(scheme) => Box::new(MeanField::start(solver, scheme)?),
     })
 }
