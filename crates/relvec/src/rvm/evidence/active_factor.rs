@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use crate::linalg;
 use crate::quadratic::Quadratic;
+use crate::report::Actions;
 use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision, NoiseProfile};
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, bias_position};
 use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, SPAN_FLOOR, SparsityPrior, by_noise};
@@ -43,6 +44,19 @@ impl Action {
     pub fn column(&self) -> usize {
         match *self {
             Action::Add { column, .. } | Action::Reestimate { column, .. } | Action::Delete { column } => column,
+        }
+    }
+}
+
+impl Actions {
+    /// Counts the actions `taken` by their kind.
+    pub(crate) fn count(&mut self, taken: &[Action]) {
+        for action in taken {
+            match action {
+                Action::Add { .. } => self.added += 1,
+                Action::Reestimate { .. } => self.reestimated += 1,
+                Action::Delete { .. } => self.deleted += 1,
+            }
         }
     }
 }
@@ -230,6 +244,11 @@ impl<'a> ActiveFactor<'a> {
         let mut best: Vec<(Action, f64)> = self.actions().into_iter().flatten().filter(allowed).collect();
         best.sort_by(|x, y| y.1.total_cmp(&x.1));
         best.into_iter().find(|(action, _)| !matches!(action, Action::Add { column, .. } if self.is_duplicate(*column)))
+    }
+
+    /// Returns the gain of the action of largest gain, or 0 if there is none. The columns `excluded` do not change.
+    pub fn largest_gain(&self, excluded: &[usize]) -> f64 {
+        self.best_action(0.0, excluded, true).map_or(0.0, |(_, gain)| gain)
     }
 
     /// Returns up to `count` columns with the largest predicted gains of an addition, best first. Each gain is above

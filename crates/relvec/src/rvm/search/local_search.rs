@@ -411,11 +411,8 @@ impl<'p> FitRun<'p> for LocalSearch {
 
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let best = self.best();
-        let largest_gain = || {
-            let factor = ActiveFactor::new(solver.quadratic(best), best, &solver.problem.training.noise, solver.prior);
-            factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain)
-        };
-        let largest_gain = (!late).then(largest_gain);
+        let factor = || ActiveFactor::new(solver.quadratic(best), best, &solver.problem.training.noise, solver.prior);
+        let largest_gain = (!late).then(|| factor().largest_gain(self.rejected.as_slice()));
         let largest_gradient = best.largest_gradient();
         let reason = match self.stage {
             Stage::Done if self.full => "the memory limit leaves the model no room to grow",
@@ -430,19 +427,6 @@ impl<'p> FitRun<'p> for LocalSearch {
 
     fn actions(&self) -> Actions {
         self.actions.clone()
-    }
-}
-
-impl Actions {
-    /// Counts the actions `taken` by their kind.
-    fn count(&mut self, taken: &[Action]) {
-        for action in taken {
-            match action {
-                Action::Add { .. } => self.added += 1,
-                Action::Reestimate { .. } => self.reestimated += 1,
-                Action::Delete { .. } => self.deleted += 1,
-            }
-        }
     }
 }
 

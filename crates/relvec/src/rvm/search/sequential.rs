@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::noise::{NoisePrecision, typical};
-use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
+use crate::rvm::evidence::active_factor::ActiveFactor;
 use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
 use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::search::driver::{FitRun, SearchStart};
@@ -75,11 +75,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
         factor.apply(action);
         match solver.solve(factor.active(), factor.precisions(), &self.noise, NoiseChoice::Best, Some(&self.now)) {
             Ok(next) if next.log_evidence > self.now.log_evidence => {
-                match action {
-                    Action::Add { .. } => self.actions.added += 1,
-                    Action::Reestimate { .. } => self.actions.reestimated += 1,
-                    Action::Delete { .. } => self.actions.deleted += 1,
-                }
+                self.actions.count(&[action]);
                 self.now = next;
                 self.factor = (!solver.hessian_varies()).then_some(factor);
             }
@@ -102,17 +98,14 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
     }
 
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
-        let largest_gain = || {
-            let factor = ActiveFactor::new(solver.quadratic(&self.now), &self.now, &self.noise, solver.prior);
-            factor.best_action(0.0, self.rejected.as_slice(), true).map_or(0.0, |(_, gain)| gain)
-        };
+        let factor = || ActiveFactor::new(solver.quadratic(&self.now), &self.now, &self.noise, solver.prior);
         let reason = match self.rejected {
             Some(_) => REJECTED,
             None if self.done => "no action gains more than the tolerance",
             None => UNFINISHED,
         };
         Certificate {
-            largest_gain: (!late).then(largest_gain),
+            largest_gain: (!late).then(|| factor().largest_gain(self.rejected.as_slice())),
             largest_gradient: self.now.largest_gradient(),
             reason: reason.into(),
         }
