@@ -32,8 +32,6 @@ pub(crate) enum Phi<'a> {
 pub(crate) struct LikelihoodSums {
     /// Log-likelihood, sum c log p.
     pub log_likelihood: f64,
-    /// Sum c r^2.
-    pub squares: f64,
     /// Gradient of the log-likelihood, Phi'c r, `[M]`.
     pub gradient: Array1<f64>,
     /// Lower triangle of the Hessian of the negative log-likelihood, Phi'c B Phi, [M, M]; empty unless requested.
@@ -45,7 +43,6 @@ pub(crate) struct LikelihoodSums {
 /// Highest derivative that a pass computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum DerivativeOrder {
-    Value,
     Gradient,
     Hessian,
 }
@@ -54,7 +51,6 @@ impl LikelihoodSums {
     /// Adds the sums over other rows.
     fn add(&mut self, other: &LikelihoodSums) {
         self.log_likelihood += other.log_likelihood;
-        self.squares += other.squares;
         self.gradient += &other.gradient;
         self.hessian += &other.hessian;
         self.row_curvature.extend(&other.row_curvature);
@@ -91,7 +87,6 @@ impl Phi<'_> {
             problem,
             || LikelihoodSums {
                 log_likelihood: 0.0,
-                squares: 0.0,
                 gradient: Array1::zeros(m),
                 hessian: Array2::zeros((wide, wide)),
                 row_curvature: vec![],
@@ -102,10 +97,6 @@ impl Phi<'_> {
                 vector::run(RowSums { w, phi, out: &mut f });
                 let working = likelihood.working(&training.targets[rows], &f);
                 sums.log_likelihood += working.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
-                if order == DerivativeOrder::Value {
-                    return;
-                }
-                sums.squares += working.residual.iter().zip(c).map(|(r, c)| c * r * r).sum::<f64>();
                 let r: Vec<f64> = working.residual.iter().zip(c).map(|(r, c)| c * r).collect();
                 let gradient = sums.gradient.as_slice_mut().expect("a vector is contiguous");
                 vector::run(AddSums { w: &r, phi, out: gradient });
@@ -179,13 +170,9 @@ impl Phi<'_> {
         let size = n.div_ceil(groups).max(1);
         let step = (CHUNK_ENTRIES / m.max(1)).max(TILE_ROWS);
         // Borrowed here, because `Rc` cannot be shared with other threads.
-        let kept = match self {
-            Phi::Kept(phi) => Some(phi.view()),
-            Phi::Made { .. } => None,
-        };
-        let fill = match self {
-            Phi::Kept(_) => None,
-            Phi::Made { problem, columns } => Some(problem.design.filler(columns)),
+        let (kept, fill) = match self {
+            Phi::Kept(phi) => (Some(phi.view()), None),
+            Phi::Made { problem, columns } => (None, Some(problem.design.filler(columns))),
         };
         let interrupt = &problem.training.interrupt;
         let group = |g: usize| {
