@@ -273,8 +273,8 @@ impl Rvm {
             let (model, report) = match own.likelihood.as_dyn().scale_mixture() {
                 Some(mixture) => student_t::fit_rows(&own, &training, mixture, &mut pass, driver)?
                     .expect("a fit with the process prior returns a model"),
-                None if own.likelihood.as_dyn().counts() => own.fit_counts_of(&training, Some(&mut pass), driver)?,
-                None if own.likelihood.is_for_classes() => own.fit_labels_of(&training, Some(&AllRows::Asked(&pass)), driver)?,
+                None if own.likelihood.as_dyn().counts() => own.fit_counts(&training, Some(&mut pass), driver)?,
+                None if own.likelihood.is_for_classes() => own.fit_labels(&training, Some(&AllRows::Asked(&pass)), driver)?,
                 None => own.fit_by_sums(&training, &AllRows::Asked(&pass), driver)?,
             };
             let feature_relevance = single_fit::feature_relevance(training.rows.view(), &training.sample_weights(), &model);

@@ -60,7 +60,7 @@ pub(crate) fn learn(
     driver: &mut FitDriver,
 ) -> Result<(Model, Report)> {
     if rvm.regresses_labels(training)? {
-        return rvm.fit_labels(training, driver);
+        return rvm.fit_labels(training, None, driver);
     }
     if rvm.fits_many(training)? {
         return of_likelihood(rvm, training, driver);
@@ -83,7 +83,7 @@ fn of_likelihood(rvm: &Rvm, training: &TrainingSet, driver: &mut FitDriver) -> R
         return outer_loop::search(rvm, training, None, None, driver);
     }
     if likelihood.counts() {
-        return rvm.fit_counts(training, driver);
+        return rvm.fit_counts(training, None, driver);
     }
     if rvm.fits_many(training)? {
         return rvm.fit_many(training, driver);

@@ -38,14 +38,9 @@ const MORE: f64 = 0.5;
 const MOST_STEPS: usize = 20;
 
 impl Rvm {
-    /// Fits a model with the process prior to counts.
-    pub(in crate::rvm) fn fit_counts(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-        self.fit_counts_of(training, None, driver)
-    }
-
     /// Fits a model with the process prior to the counts of all rows, of which `training` is a sample, or to the training
     /// set if `pass` is `None`.
-    pub(in crate::rvm) fn fit_counts_of(
+    pub(in crate::rvm) fn fit_counts(
         &self,
         training: &TrainingSet,
         pass: Option<&mut Pass>,

@@ -72,13 +72,9 @@ fn model_of(found: Classifier, training: &TrainingSet, kernel: &Kernel, status: 
 }
 
 impl Rvm {
-    /// Fits a classifier to a training set by regression on the labels, under a process prior.
-    pub(in crate::rvm) fn fit_labels(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
-        self.fit_labels_of(training, None, driver)
-    }
-
-    /// Fits a classifier to `rows`, of which `training` contains a sample, or to the training set if `rows` is `None`.
-    pub(in crate::rvm) fn fit_labels_of(
+    /// Fits a classifier by regression on the labels, under a process prior: to `rows`, of which `training` contains a
+    /// sample, or to the training set if `rows` is `None`.
+    pub(in crate::rvm) fn fit_labels(
         &self,
         training: &TrainingSet,
         rows: Option<&AllRows>,
