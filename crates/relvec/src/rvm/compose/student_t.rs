@@ -60,10 +60,6 @@ impl Fitted {
     fn bound(&self) -> f64 {
         self.model.log_evidence.unwrap_or(f64::NEG_INFINITY)
     }
-
-    fn goes_on(&self) -> bool {
-        self.report.status == Status::Converged
-    }
 }
 
 /// Posterior q(u) of the latent precision factors of the rows, and the degrees of freedom.
@@ -132,7 +128,9 @@ pub(crate) fn fit_rows(
             true => rvm.fit_by_sums(&fixed, &AllRows::Asked(pass), driver)?,
             false => {
                 let Some((all, sums)) = fixed.with_sums(rvm, pass)? else {
-                    return Ok(found.map(|(model, report)| ended_late(model, report)));
+                    let status = Status::TimeLimit;
+                    let late = |(model, report)| (Model { status, ..model }, Report { status, ..report });
+                    return Ok(found.map(late));
                 };
                 let (model, report) = outer_loop::search(rvm, &all, Some(sums), Some(&from), driver)?;
                 driver.trace.clone_from(&report.trace);
@@ -147,12 +145,6 @@ pub(crate) fn fit_rows(
         }
         (before, found) = (bound, Some((model.clone(), report)));
     }
-}
-
-/// Returns a model and its report with the status of the time limit.
-fn ended_late(model: Model, report: Report) -> (Model, Report) {
-    let status = Status::TimeLimit;
-    (Model { status, ..model }, Report { status, ..report })
 }
 
 fn set_degrees(model: &mut Model, degrees: f64) {
@@ -224,7 +216,7 @@ fn search(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driver: &mut
         false => LatentFactors::of_spread(training, mixture),
     };
     let mut now = search_step(rvm, training, first, None, driver)?;
-    while now.goes_on() {
+    while now.report.status == Status::Converged {
         let next = match next(rvm, training, mixture, &now, driver) {
             // The time ran out before there was another model.
             Err(Error::Interrupted) if driver.is_late() && !training.interrupt.is_raised_by_hand() => {
@@ -244,9 +236,7 @@ fn search(rvm: &Rvm, training: &TrainingSet, mixture: ScaleMixture, driver: &mut
     }
     let Fitted { mut model, mut report, scales, .. } = now;
     (model.status, report.iterations, model.iterations) = (report.status, report.trace.len(), report.trace.len());
-    if let Some(posterior) = &mut model.posterior {
-        posterior.noise_degrees = Some(scales.degrees);
-    }
+    set_degrees(&mut model, scales.degrees);
     Ok((model, report))
 }
 
@@ -335,9 +325,7 @@ impl LatentFactors {
     /// Returns a model with the process prior of rows with these factors, `fixed`, with the degrees of freedom and the
     /// bound.
     fn with_degrees(&self, fixed: &TrainingSet, mut model: Model) -> Model {
-        if let Some(posterior) = &mut model.posterior {
-            posterior.noise_degrees = Some(self.degrees);
-        }
+        set_degrees(&mut model, self.degrees);
         // The evidence of a process already contains 1/2 sum c_n log u_n.
         let logs: f64 = self.factor.iter().zip(&*fixed.sample_weights()).map(|(u, c)| 0.5 * c * u.ln()).sum();
         let log_evidence = model.log_evidence.map(|evidence| evidence + fixed.log_constant() - logs);
