@@ -310,7 +310,7 @@ pub(crate) fn bias_position(quadratic: &Quadratic, active: &[usize]) -> Option<u
 }
 
 /// Returns the diagonal of inv(R)'inv(R), `[M]`, for inv(R), [M, M].
-fn variances(inverse: &Array2<f64>) -> Vec<f64> {
+pub(super) fn variances(inverse: &Array2<f64>) -> Vec<f64> {
     let mut out = vec![0.0; inverse.ncols()];
     for (i, row) in inverse.outer_iter().enumerate() {
         out.iter_mut().zip(row).take(i + 1).for_each(|(o, v)| *o += v * v);

@@ -18,7 +18,7 @@ use crate::linalg::{self, Cholesky};
 use crate::newton::{self, Iterate, Mode, Objective};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::build::DENSE;
-use crate::rvm::evidence::active_posterior::{ActivePosterior, CoupledPosterior, fitted};
+use crate::rvm::evidence::active_posterior::{ActivePosterior, CoupledPosterior, fitted, variances};
 use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
@@ -166,7 +166,6 @@ struct SoftmaxObjective<'a> {
     problem: &'a ScaledProblem<'a>,
     phi: Phi<'a>,
     contrasts: Contrasts,
-    classes: usize,
     /// Precisions, which the contrasts share, `[M]`.
     alpha: &'a [f64],
 }
@@ -192,7 +191,7 @@ pub(crate) fn mode_of_classes(
         (Some(before), Some(p)) => before[[r, p]],
         _ => 0.0,
     });
-    let objective = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha };
+    let objective = SoftmaxObjective { problem, phi, contrasts, alpha };
     let cached = warm.and_then(|s| s.joint.as_ref()).map(|j| CachedProducts { pairs: &j.pairs, slots: &slots });
     let start = objective.at(start)?;
     let near = cached.map(|cached| objective.pairs(&start, Some(cached))).transpose()?;
@@ -244,7 +243,8 @@ impl ClassMode {
         kept: Option<Rc<Array2<f64>>>,
     ) -> Result<ActivePosterior> {
         let (outputs, m) = self.v.dim();
-        let total = variances(&self.factor.inverse(), (outputs, m)).sum_axis(Axis(0)).to_vec();
+        let each = variances(&self.factor.inverse());
+        let total = (0..m).map(|i| each.iter().skip(i).step_by(m).sum()).collect();
         // The factor of one output at the mean curvature, with which gains of single basis functions are predicted.
         let mut gram = Array2::zeros((m, m));
         self.pairs.iter().for_each(|pair| gram += pair);
@@ -294,7 +294,7 @@ impl SoftmaxObjective<'_> {
             *gradient += &contrasts.reduce(of_classes.view());
             y.extend(y_of_group);
         }
-        Ok(Array2::from_shape_vec((training.targets.len(), self.classes), y).expect("[N, K]"))
+        Ok(Array2::from_shape_vec((training.targets.len(), contrasts.n_classes()), y).expect("[N, K]"))
     }
 
     /// Adds to `total`, `[R, M]`, the product of the Hessian of the negative log-likelihood with `d`, `[R, M]`, at
@@ -436,15 +436,6 @@ fn hessian(contrasts: &Contrasts, alpha: &[f64], pairs: &[Array2<f64>]) -> Resul
     h.diag_mut().iter_mut().zip(alpha.iter().cycle()).for_each(|(h, a)| *h += a);
     linalg::mirror(&mut h);
     Cholesky::new(h, scale)
-}
-
-/// Returns the variances of the weights, [R, M], from the inverse factor, [R M, R M].
-fn variances(inverse: &Array2<f64>, shape: (usize, usize)) -> Array2<f64> {
-    let mut all = Array1::<f64>::zeros(inverse.ncols());
-    for (i, row) in inverse.outer_iter().enumerate() {
-        all.iter_mut().zip(row).take(i + 1).for_each(|(v, w)| *v += w * w);
-    }
-    all.into_shape_with_order(shape).expect("one of each weight")
 }
 
 #[cfg(test)]

@@ -122,7 +122,8 @@ pub(crate) fn model(
         PosteriorRule::Auto if problem.training.rvm.likelihood.as_dyn().counts() && status != Status::Stopped => {
             bound_counts(problem, &ordered, &mut model)?;
         }
-        PosteriorRule::Auto if several_classes(problem) && status != Status::Stopped => {
+        // A joint model of three or more classes.
+        PosteriorRule::Auto if solution.is_joint() && status != Status::Stopped => {
             let laplace = model.posterior.clone();
             if problem.training.interrupt.in_time(|| average_curvature(problem, &ordered, &mut model))?.is_none() {
                 model.posterior = laplace;
@@ -131,11 +132,6 @@ pub(crate) fn model(
         _ => {}
     }
     Ok(model)
-}
-
-/// Returns true for a joint model of three or more classes.
-fn several_classes(problem: &ScaledProblem) -> bool {
-    problem.training.outputs > 1 && problem.training.rvm.likelihood.as_dyn().couples_classes()
 }
 
 /// Replaces the posterior of a count model by that of the mean curvature, (M65), if Laplace's approximation predicts
