@@ -478,7 +478,7 @@ mod tests {
                     let rvm = rvm(ample, Landmarks::Kmedoids);
                     let (training, sums) = TrainingSet::of_statistics(&rvm, &statistics, &Interrupt::default()).unwrap();
                     let (problem, sums) = ScaledProblem::of_sums(&training, training.dictionary(), sums);
-                    let got = judged(&EvidenceSolver::new(&problem, Some(sums)), &at);
+                    let got = judged(&EvidenceSolver::new(&problem, sums), &at);
                     let name = format!("{n} rows, statistics, {likelihood:?}, known noise {known}");
                     agree(&name, &got, first.as_ref().expect("the others came first"));
                 }

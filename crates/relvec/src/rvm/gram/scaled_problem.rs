@@ -23,11 +23,6 @@ pub(crate) fn keeps_sums(training: &TrainingSet, candidates: usize) -> bool {
     sums_fit(training.rvm, (candidates + usize::from(training.rvm.bias)) as u64, training.memory_limit)
 }
 
-/// Returns true if Phi of `candidates` columns is so small that it is stored in memory.
-fn is_small(training: &TrainingSet, candidates: usize) -> bool {
-    8 * (training.rows.nrows() * (candidates + usize::from(training.rvm.bias))) as u64 <= LITTLE
-}
-
 /// The scaled problem that the inference schemes solve.
 #[derive(Debug)]
 pub(crate) struct ScaledProblem<'a> {
@@ -57,7 +52,7 @@ impl<'a> ScaledProblem<'a> {
         let mut one_pass = None;
         // A small Phi is stored, and its columns are scaled before the sums. For a large one a single pass sums the
         // unscaled columns, and the sums are scaled.
-        if keeps_sums && !is_small(training, candidates.len()) {
+        if keeps_sums && 8 * training.rows.nrows() as u64 * p > LITTLE {
             let mut design = Design::unscaled(rows.clone(), columns.clone(), rvm.bias, limit, training.interrupt.clone());
             let mut sums = training.sums(&design);
             // Columns that are zero, or whose squares overflow or underflow, need their own pass for the norms.
@@ -85,7 +80,7 @@ impl<'a> ScaledProblem<'a> {
     }
 
     /// Returns the scaled problem of `candidates` and its sums, from known `sums` of the unscaled columns.
-    pub fn of_sums(training: &'a TrainingSet<'a>, candidates: Vec<usize>, mut sums: Sums) -> (ScaledProblem<'a>, Sums) {
+    pub fn of_sums(training: &'a TrainingSet<'a>, candidates: Vec<usize>, mut sums: Sums) -> (ScaledProblem<'a>, Option<Sums>) {
         let (rows, columns) = training.columns(&candidates);
         let mut design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
         // A sum of squares that is not a normal number has lost its digits: such columns are excluded.
@@ -93,7 +88,7 @@ impl<'a> ScaledProblem<'a> {
         training.refuse_far_centres(&mut norms);
         sums.divide(&norms);
         design.set_norms(norms);
-        (ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken }, sums)
+        (ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken }, Some(sums))
     }
 
     /// Returns N, or 0 if only sums over the rows are known.

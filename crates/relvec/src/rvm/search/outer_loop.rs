@@ -86,7 +86,11 @@ pub(crate) fn search(
     loop {
         // The model to return if the time limit passes before the search in this working set has started.
         let previous = best.as_ref().map(|(model, _)| model.clone()).filter(|_| training.rows.nrows() > 0);
-        let (problem, sums) = match scaled_problem(training, candidates, given_sums.take()) {
+        let made = match given_sums.take() {
+            Some(sums) => Ok(ScaledProblem::of_sums(training, candidates, sums)),
+            None => ScaledProblem::new(training, candidates),
+        };
+        let (problem, sums) = match made {
             Ok(made) => made,
             Err(error) => return outer.return_previous(error, previous),
         };
@@ -136,21 +140,6 @@ pub(crate) fn search(
             }
             None => outer.conclude(&solver, &*run, status),
         };
-    }
-}
-
-/// Returns the scaled problem of the `candidates`, and its sums if they are given or computed.
-fn scaled_problem<'t>(
-    training: &'t TrainingSet<'t>,
-    candidates: Vec<usize>,
-    sums: Option<Sums>,
-) -> Result<(ScaledProblem<'t>, Option<Sums>)> {
-    match sums {
-        Some(sums) => {
-            let (problem, sums) = ScaledProblem::of_sums(training, candidates, sums);
-            Ok((problem, Some(sums)))
-        }
-        None => ScaledProblem::new(training, candidates),
     }
 }
 
@@ -210,7 +199,7 @@ impl OuterLoop<'_, '_, '_, '_> {
         let model = model_assembly::model(run.form().unwrap_or(solver), solution, log_evidence, status, trace.len())?;
         adjustments.residual_over_noise = residual_over_noise(problem, solution, &model)?;
         let report = Report {
-            candidates: self.working_sets.n_candidates(),
+            candidates: self.working_sets.candidates.len(),
             adjustments,
             nothing_found,
             actions: self.actions,
@@ -300,10 +289,6 @@ impl WorkingSets {
     /// Returns true if the search in the present working set makes noise restarts.
     pub fn restarts(&self) -> bool {
         self.whole || self.round == Round::Restart
-    }
-
-    pub fn n_candidates(&self) -> usize {
-        self.candidates.len()
     }
 
     /// Returns the next working set after the search in one has converged, or `None` if no candidate outside it gains
