@@ -100,7 +100,8 @@ impl LocalSearch {
         let noise = problem.training.noise.clone();
         let first_beta = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
         let bias = || {
-            let (columns, alpha) = bias_alone(solver);
+            let columns = if problem.has_bias { vec![0] } else { vec![] };
+            let alpha = problem.first_precisions(&columns, 1.0 / problem.training.count);
             (columns, alpha, first_beta())
         };
         let ((active, alpha, beta), stage) = match (&entry.from, &settings.start) {
@@ -128,7 +129,7 @@ impl LocalSearch {
             mode => solver.solve(&active, &a, &noise, NoiseChoice::Best, mode.as_ref())?,
         };
         let restarts = if entry.restarts { settings.restarts } else { 0 };
-        let search = LocalSearch {
+        Ok(LocalSearch {
             settings: settings.clone(),
             stage,
             noise,
@@ -142,8 +143,7 @@ impl LocalSearch {
             full: false,
             polished: false,
             actions: Actions::default(),
-        };
-        Ok(search)
+        })
     }
 
     /// Grows and refits the model, and keeps it if its log evidence is higher. Returns false if no action gains enough.
@@ -355,16 +355,10 @@ impl LocalSearch {
     }
 }
 
-/// Returns the bias column, if there is one, and its first precision.
-fn bias_alone(solver: &EvidenceSolver) -> (Vec<usize>, Vec<f64>) {
-    let columns = if solver.problem.has_bias { vec![0] } else { vec![] };
-    let alpha = solver.problem.first_precisions(&columns, 1.0 / solver.problem.training.count);
-    (columns, alpha)
-}
-
 impl<'p> FitRun<'p> for LocalSearch {
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
-        match self.stage {
+        let stage = self.stage;
+        match stage {
             Stage::Initial => {
                 self.now = fixed_point::dense(solver, &self.noise)?;
                 self.stage = Stage::Refit;
@@ -373,27 +367,12 @@ impl<'p> FitRun<'p> for LocalSearch {
                 self.refit(solver)?;
                 self.stage = Stage::LocalSearch;
             }
-            Stage::PenaltyFree => {
-                if !self.improve_without_penalty(solver)? {
-                    self.end_penalty_free(solver)?;
-                }
-            }
-            Stage::LocalSearch => {
-                if !self.improve(solver)? {
-                    self.restart_or_finish(solver)?;
-                }
-            }
-            Stage::NoiseFixed => {
-                if !self.improve(solver)? {
-                    self.release_noise(solver)?;
-                }
-            }
-            Stage::NoiseReleased => {
-                if !self.improve(solver)? {
-                    self.end_restart(solver)?;
-                }
-            }
-            Stage::Done => {}
+            Stage::PenaltyFree if !self.improve_without_penalty(solver)? => self.end_penalty_free(solver)?,
+            Stage::LocalSearch if !self.improve(solver)? => self.restart_or_finish(solver)?,
+            Stage::NoiseFixed if !self.improve(solver)? => self.release_noise(solver)?,
+            Stage::NoiseReleased if !self.improve(solver)? => self.end_restart(solver)?,
+            // The stage has improved the model, or the search has ended.
+            _ => {}
         }
         let status = if self.full { Status::MemoryLimit } else { Status::Converged };
         Ok((self.stage == Stage::Done).then_some(status))
