@@ -165,7 +165,7 @@ impl Rvm {
             }),
             well_determined: determined,
             gradient_log_kernel,
-            sparsity_in_model: spread(&|j| factor.s()[j] * s_unit(j)),
+            sparsity_in_model: spread(&|j| factor.s[j] * s_unit(j)),
             quality_in_model: spread(&|j| factor.q(j) * q_unit(j)),
             sparsity: spread(&|j| candidates[j].s * s_unit(j)),
             quality: spread(&|j| candidates[j].seen[0].q * q_unit(j)),
@@ -363,7 +363,7 @@ mod tests {
         };
         Judged {
             log_evidence: problem.log_evidence_out(solver.log_evidence(&solution)),
-            s: columns.iter().map(|j| factor.s()[*j]).collect(),
+            s: columns.iter().map(|j| factor.s[*j]).collect(),
             q: columns.iter().map(|j| factor.q(*j)).collect(),
             square: columns.iter().map(|j| form.diag[*j]).collect(),
             residual: (!problem.training.weights.is_empty()).then(residual),

@@ -68,8 +68,10 @@ pub(crate) struct ActiveFactor<'a> {
     quadratic: Rc<Quadratic<'a>>,
     noise: Vec<NoisePrecision>,
     prior: SparsityPrior,
-    active: Vec<usize>,
-    a: Vec<f64>,
+    /// Columns in the model, `[M]`.
+    pub active: Vec<usize>,
+    /// Relative precisions, `[M]`.
+    pub a: Vec<f64>,
     /// Position in `active` of each column, if it is in the model; `[P]`.
     position: Vec<Option<usize>>,
     /// R by rows; row i has i + 1 entries.
@@ -81,7 +83,7 @@ pub(crate) struct ActiveFactor<'a> {
     /// z for each of R outputs, `[R][M]`.
     z: Vec<Vec<f64>>,
     /// S'_j = G_jj - |V_:j|^2, `[P]`.
-    s: Vec<f64>,
+    pub s: Vec<f64>,
     /// Q'_j = f_j - V_:j'z, `[R][P]`.
     q: Vec<Vec<f64>>,
     /// E of (M2) for each noise.
@@ -129,20 +131,6 @@ impl<'a> ActiveFactor<'a> {
         };
         factor.refresh_target();
         factor
-    }
-
-    pub fn active(&self) -> &[usize] {
-        &self.active
-    }
-
-    /// Relative precisions, `[M]`.
-    pub fn precisions(&self) -> &[f64] {
-        &self.a
-    }
-
-    /// S' of every column, `[P]`.
-    pub fn s(&self) -> &[f64] {
-        &self.s
     }
 
     /// Q' of a column for the first noise.

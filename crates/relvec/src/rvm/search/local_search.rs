@@ -430,10 +430,10 @@ fn grow(
         factor.apply(action);
         taken.push(action);
     }
-    let mut order: Vec<usize> = (0..factor.active().len()).collect();
-    order.sort_by_key(|i| factor.active()[*i]);
-    let active: Vec<usize> = order.iter().map(|i| factor.active()[*i]).collect();
-    let a: Vec<f64> = order.iter().map(|i| factor.precisions()[*i]).collect();
+    let mut order: Vec<usize> = (0..factor.active.len()).collect();
+    order.sort_by_key(|i| factor.active[*i]);
+    let active: Vec<usize> = order.iter().map(|i| factor.active[*i]).collect();
+    let a: Vec<f64> = order.iter().map(|i| factor.a[*i]).collect();
     let solution = solver.solve(&active, &a, noise, NoiseChoice::Best, Some(now))?;
     Ok(Some((solution, taken)))
 }

@@ -17,7 +17,6 @@ pub(super) const REJECTED: &str = "the action of the largest predicted gain does
 /// A fit by the sequential algorithm.
 pub(crate) struct SequentialRun<'p> {
     tolerance: f64,
-    bias_only: bool,
     noise: Vec<NoisePrecision>,
     now: ActivePosterior,
     factor: Option<ActiveFactor<'p>>,
@@ -47,10 +46,8 @@ impl<'p> SequentialRun<'p> {
         let unit = if entry.from.is_some() { 1.0 } else { typical(&beta) };
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
         let now = solver.solve(&active, &a, &noise, NoiseChoice::Best, None)?;
-        let (tolerance, bias_only) = (settings.tolerance, problem.training.bias_only);
         Ok(SequentialRun {
-            tolerance,
-            bias_only,
+            tolerance: settings.tolerance,
             noise,
             now,
             factor: None,
@@ -67,13 +64,13 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
             Some(factor) => factor,
             None => ActiveFactor::new(solver.quadratic(&self.now), &self.now, &self.noise, solver.prior),
         };
-        let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &[], true) };
+        let best = if solver.problem.training.bias_only { None } else { factor.best_action(self.tolerance, &[], true) };
         let Some((action, _)) = best else {
             self.done = true;
             return Ok(Some(Status::Converged));
         };
         factor.apply(action);
-        match solver.solve(factor.active(), factor.precisions(), &self.noise, NoiseChoice::Best, Some(&self.now)) {
+        match solver.solve(&factor.active, &factor.a, &self.noise, NoiseChoice::Best, Some(&self.now)) {
             Ok(next) if next.log_evidence > self.now.log_evidence => {
                 self.actions.count(&[action]);
                 self.now = next;
