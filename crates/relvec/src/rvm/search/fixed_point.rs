@@ -7,6 +7,7 @@
 
 use crate::canonical::random_subset;
 use crate::error::{Error, Result};
+use crate::process::kernel::STRUCTURE;
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::build::DENSE;
 use crate::rvm::data::noise::{NoisePrecision, Units, typical};
@@ -38,8 +39,6 @@ const FEW: usize = 100;
 const ENOUGH: f64 = 0.95;
 /// Largest number of updates by which a model that a search starts from, or is compared with, is re-estimated.
 const STEPS: usize = 100;
-/// Rise of the log evidence over the empty model in nats up to which a model has learned nothing.
-const WITHIN: f64 = 0.5;
 
 /// A fit by fixed-point iteration.
 pub(crate) struct FixedPointRun {
@@ -265,7 +264,7 @@ fn without_copies(solver: &EvidenceSolver, columns: Vec<usize>) -> Vec<usize> {
     kept.into_iter().map(|i| columns[i]).collect()
 }
 
-/// Returns true if a model has learned nothing: it has no kernel, or its log evidence is at most [`WITHIN`] nats above
+/// Returns true if a model has learned nothing: it has no kernel, or its log evidence is at most [`STRUCTURE`] nats above
 /// that of the empty model. Models of constant targets have not failed to learn, so that the result is false for them.
 ///
 /// # Errors
@@ -280,11 +279,11 @@ pub(crate) fn has_nothing(solver: &EvidenceSolver, model: &ActivePosterior) -> R
     Ok(!kernels || !solver.is_stand_in() && is_near_nothing(solver, solver.log_evidence(model))?)
 }
 
-/// Returns true if a log evidence is at most [`WITHIN`] nats above that of the model without kernels, with or without
+/// Returns true if a log evidence is at most [`STRUCTURE`] nats above that of the model without kernels, with or without
 /// bias.
 fn is_near_nothing(solver: &EvidenceSolver, log_evidence: f64) -> Result<bool> {
     let (problem, noise) = (solver.problem, &solver.problem.training.noise);
-    let near = |empty: &ActivePosterior| log_evidence <= solver.log_evidence(empty) + WITHIN;
+    let near = |empty: &ActivePosterior| log_evidence <= solver.log_evidence(empty) + STRUCTURE;
     if near(&solver.solve(&[], &[], noise, NoiseChoice::Best, None)?) {
         return Ok(true);
     }
