@@ -419,7 +419,8 @@ class RelevanceVectorMachine(KernelMachine):
         if noise_variance is not None and self.basis != "given" and _sklearn_kernels.is_one(self.kernel):
             self._translated(_sklearn_kernels.translate(self.kernel, X.shape[1]), known_noise=True)
 
-        design, dictionary, centres, kernel = X, used, None, ""
+        design: Any = X
+        dictionary, centres, kernel = used, None, ""
         if self._precomputed:
             # The whole matrix is in memory, so a rule saves nothing.
             rule = "all" if isinstance(self.dictionary, str) else self.dictionary

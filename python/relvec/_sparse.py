@@ -52,7 +52,7 @@ def is_too_large(X: Any) -> bool:
 def is_wide(X: Any, used: NDArray[np.int64]) -> bool:
     """Return whether a CSR matrix has more columns than different rows among the `used`, and not too many rows."""
     most = min(X.shape[1] - 1, MOST_FILLED // max(X.shape[0], 1))
-    return len(distinct(X, used, most + 1)) <= most
+    return bool(len(distinct(X, used, most + 1)) <= most)
 
 
 def distinct(X: Any, used: NDArray[np.int64], most: int | None = None) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ mod blocks;
 mod canonical;
 mod design;
 mod dictionary_evidence;
+mod isometry;
 mod kernel;
 mod lbfgs;
 mod likelihood;

@@ -1,13 +1,17 @@
-//! Fits to rows in memory, to sufficient statistics, and incremental fits: rows are added to the statistics of a model,
-//! and the search continues from its precisions.
+//! Fits to rows in memory, dense or sparse, to sufficient statistics, and incremental fits: rows are added to the statistics
+//! of a model, and the search continues from its precisions.
 
 use std::time::Instant;
 
 use ndarray::ArrayView2;
 
+use crate::canonical::Canonical;
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
-use crate::model::{FittedBasis, Model, Variance};
+use crate::isometry;
+use crate::kernel::Kernel;
+use crate::memory::allowed;
+use crate::model::{FittedBasis, Model, StoredRows, Variance, check_sparse};
 use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::binary_models::{self, Classes};
 use crate::rvm::compose::single_fit::{self, judged};
@@ -19,6 +23,7 @@ use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
 use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
+use crate::sparse::SparseRows;
 use crate::statistics::Statistics;
 use crate::targets::{MultiClass, Targets, check_present};
 
@@ -84,6 +89,84 @@ impl Rvm {
         let (model, report) = binary_models::fit(&own, &classes, start, observer, interrupt)?;
         let class_frequencies = targets.class_frequencies();
         Ok(judged((Model { class_frequencies, ..model }, Report { kernel_search, ..report }), targets.unused()))
+    }
+}
+
+impl Rvm {
+    /// Fits a model to sparse rows `x`, [N, D], and `targets`, without filling in zeros. The time grows with the square of
+    /// the rows, and memory for 4 N^2 numbers is needed: the rows should be fewer than the features.
+    ///
+    /// The kernel must be a function of distances or inner products of rows, with one gamma for all features. A gamma that
+    /// is to be learned is that of [`GammaRule::EvidenceIsotropic`](crate::GammaRule::EvidenceIsotropic). The model has sparse
+    /// centres, and [`Model::basis_values`] computes its basis functions at sparse rows.
+    ///
+    /// ```
+    /// use relvec::{Rvm, SparseRows, Targets, ndarray::array};
+    ///
+    /// let x = SparseRows::from_dense(array![[0.0, 2.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0], [3.0, 0.0, 0.0, 2.0]].view());
+    /// let (model, _) = Rvm::default().fit_sparse(&x, &Targets::real(array![0.1, 0.4, -1.0].view()))?;
+    /// assert_eq!(model.predict(x.to_dense().view())?.mean.len(), 3);
+    /// # Ok::<(), relvec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit`], and [`Error::Parameter`] for other kernels and rules of gamma, and for settings
+    /// that need all features: given basis functions and landmarks, learned centres, and kept statistics.
+    pub fn fit_sparse(&self, x: &SparseRows, targets: &Targets) -> Result<(Model, Report)> {
+        self.fit_sparse_with(x, targets, &mut silent, &Interrupt::default())
+    }
+
+    /// Fits a model to sparse rows `x`, `[N, D]`, as [`Rvm::fit_sparse`] does, with an observer and an interrupt, as
+    /// [`Rvm::fit_with`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::fit_sparse`], and [`Error::Interrupted`].
+    pub fn fit_sparse_with(
+        &self,
+        x: &SparseRows,
+        targets: &Targets,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        self.check()?;
+        self.check_for_sparse()?;
+        targets.check_shape((x.nrows(), x.ncols()))?;
+        check_sparse("rows to train on", x)?;
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+        let different = Canonical::sparse(x, &vec![0.0; x.nrows()], &weights);
+        let isotropic = |kernel: &Kernel| isometry::isotropic(kernel, &different.rows, &different.weights);
+        let own = Rvm {
+            kernel: isotropic(&self.kernel)?,
+            kernels: self.kernels.iter().map(isotropic).collect::<Result<_>>()?,
+            ..self.clone()
+        };
+        let rows = self.pool()?.install(|| isometry::coordinates(&different, allowed(self.memory_limit)))?;
+        let (mut model, report) = own.fit_with(rows.view(), targets, observer, interrupt)?;
+        let Some(kernel) = model.kernel().cloned() else { return Ok((model, report)) };
+        if let Some(kept) = &mut model.kept_rows
+            && let StoredRows::Dense(rows) = &kept.rows
+        {
+            kept.rows = StoredRows::Sparse(different.rows.select(&isometry::places(rows)));
+        }
+        let relevance = model.relevance.clone();
+        let model = model.with_external_kernel(&relevance, x.ncols(), None);
+        Ok((model.with_sparse_kernel(&kernel, &x.select(&relevance))?, report))
+    }
+
+    /// Returns true if these settings suit [`Rvm::fit_sparse`].
+    pub fn fits_sparse(&self) -> bool {
+        self.check_for_sparse().is_ok() && self.to_try().iter().all(|kernel| isometry::check(kernel).is_ok())
+    }
+
+    /// Checks that no setting needs the rows of the fit in the user's features.
+    fn check_for_sparse(&self) -> Result<()> {
+        let name = |name: &'static str| move || name.to_string();
+        require(self.basis == Basis::Kernel, name("basis"), "given", "kernel: values of basis functions are not sparse")?;
+        let all = !matches!(self.landmarks, Landmarks::Given(_));
+        require(all, name("landmarks"), "given", "all rows, or rows that a rule chooses, for sparse rows")?;
+        let fixed = self.centres == CentreRule::Fixed;
+        require(fixed, name("centres"), CentreRule::Learned.name(), "fixed: learned centres are not sparse")?;
+        require(!self.keep_statistics, name("keep_statistics"), true, "false for sparse rows")
     }
 }
 

@@ -3,7 +3,6 @@
 mod evaluate;
 mod fit;
 mod fit_rows;
-mod fit_sparse;
 
 /// Settings of a fit: parameters, their defaults and checks.
 mod settings {

@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["linalg", "lbfgs"],
     &["kernel", "targets", "newton"],
     &["likelihood", "design", "blocks", "medoids"],
-    &["model", "sums", "dictionary_evidence"],
+    &["model", "sums", "dictionary_evidence", "isometry"],
     &["statistics"],
     &["quadratic", "query"],
     &["process"],

@@ -337,7 +337,7 @@ fn invalid_kernel_parameters_are_rejected() {
     let text = sample("rbf", 0.0).check().unwrap_err().to_string();
     assert_eq!(
         text,
-        "kernel.rbf.gamma = 0: expected a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\""
+        "kernel.rbf.gamma = 0: expected a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\", \"evidence-one\" or \"evidence-isotropic\""
     );
 }
 

@@ -101,7 +101,10 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let surrogate = Surrogate::of(training);
     let rows = surrogate.rows(training, &drawn);
     let moments = Moments::new(training.rows.view(), &training.sample_weights());
-    let more = (training.rows.nrows() > MOST_ROWS).then(|| further(training, &surrogate, rvm.seed.wrapping_add(1)));
+    // In many features, centres do not span more rows, and FITC then prefers kernels so narrow that no row is near another: on
+    // 4,000 texts of 50,000 words the model predicted the mean. One gamma of features as they are needs no more rows.
+    let continues = rvm.to_try().iter().any(|kernel| kernel.learned_rule() != Some(GammaRule::EvidenceIsotropic));
+    let more = (continues && training.rows.nrows() > MOST_ROWS).then(|| further(training, &surrogate, rvm.seed.wrapping_add(1)));
     let one_width = !training.is_real() && more.is_none() && labels.is_none();
     let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
     let known_noise = surrogate.known_noise;
