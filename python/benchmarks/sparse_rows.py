@@ -31,15 +31,22 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("NuSVC", {"nu": 0.2}),
     ("SVR", {"C": 10.0, "epsilon": 0.05}),
 ]
-# Settings with which relevance vector classification needs no dense rows.
-RELEVANCE: dict[str, Any] = {"weight_prior": "ard", "gamma": "scale"}
+# Relevance vector machines, each followed by a support vector machine.
+RELEVANCE: list[tuple[str, dict[str, Any]]] = [
+    ("RVC", {}),
+    ("RVC", {"weight_prior": "ard", "gamma": "scale"}),
+    CASES[0],
+    ("RVR", {}),
+    ("RVR", {"weight_prior": "ard", "gamma": "scale"}),
+    CASES[3],
+]
 RELEVANCE_HEAD = """
-## Relevance vector classification
+## Relevance vector machines
 
-`RVC` on the same rows and labels. The kernel values between all rows are computed once, without zeros. One fit. Right
-labels: share of the other rows.
+Fits to the same rows, by the inner products of all rows, which are computed without zeros. One fit each. At the other
+rows, right: share of labels; R2: share of the variance of the targets; covered: share in intervals of 90 %.
 
-| machine | settings | fit | predict | right labels | vectors | file |
+| machine | settings | fit | predict | at the other rows | vectors | file |
 |---|---|---|---|---|---|---|
 """
 HEAD = """# Sparse rows
@@ -126,17 +133,24 @@ def line(name: str, own: dict[str, Any], rounds: int, data: tuple[Any, Array, Ar
 
 
 def relevance(data: tuple[Any, Array, Array], rows: int) -> list[str]:
-    """The rows of the table of relevance vector classification, with a support vector machine beside it."""
-    X, y, _ = data
+    """The rows of the table of relevance vector machines, with support vector machines beside them."""
+    X, labels, share = data
     lines = []
-    for name, own in [("RVC", RELEVANCE), CASES[0]]:
-        machine = getattr(relvec, name)(**own)
-        model, fit = timed(lambda machine=machine: machine.fit(X[:rows], y[:rows]))
-        labels, predict = timed(lambda model=model: model.predict(X[rows:]))
+    for name, own in RELEVANCE:
+        machine, y = getattr(relvec, name)(**own), labels if name in ("RVC", "SVC") else share
+        model, fit = timed(lambda machine=machine, y=y: machine.fit(X[:rows], y[:rows]))
+        found, predict = timed(lambda model=model: model.predict(X[rows:]))
         vectors, file = len(model._model.relevance), len(model._model.to_json()) / 1e6
-        settings = ", ".join(f"{key} = {value}" for key, value in own.items())
-        right = 100.0 * np.mean(labels == y[rows:])
-        lines.append(f"| {name} | {settings} | {fit:.2f} | {predict:.3f} | {right:.1f} % | {vectors} | {file:.1f} |")
+        settings = ", ".join(f"{key} = {value}" for key, value in own.items()) or "none"
+        if y is labels:
+            text = f"right {100.0 * np.mean(found == y[rows:]):.1f} %"
+        else:
+            text = f"R2 {1.0 - np.mean((found - y[rows:]) ** 2) / np.var(y[rows:]):.3f}"
+        if name == "RVR":
+            low, high = model.predict_interval(X[rows:], level=0.9)
+            text += f", covered {100.0 * np.mean((low <= y[rows:]) & (y[rows:] <= high)):.1f} %"
+        lines.append(f"| {name} | {settings} | {fit:.2f} | {predict:.3f} | {text} | {vectors} | {file:.1f} |")
+        print(lines[-1], flush=True)
     return lines
 
 
@@ -152,7 +166,6 @@ def main() -> None:
         lines.append(line(name, own, arguments.rounds, data, arguments.rows))
         print(lines[-1], flush=True)
     relevant = relevance(data, arguments.rows)
-    print("\n".join(relevant), flush=True)
     if arguments.rows == ROWS:
         page = ROOT / "docs" / "sparse.md"
         machine = "\n".join(f"- {key}: {value}" for key, value in facts(["scikit-learn", "scipy", "numpy"]).items())
