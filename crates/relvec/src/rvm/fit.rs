@@ -93,7 +93,7 @@ impl Rvm {
 }
 
 impl Rvm {
-    /// Fits a model to sparse rows `x`, [N, D], and `targets`, without filling in zeros. The time grows with the square of
+    /// Fits a model to sparse rows `x`, [N, D], and `targets`, without filling in zeros. The time grows with the cube of
     /// the rows, and memory for 4 N^2 numbers is needed: the rows should be fewer than the features.
     ///
     /// The kernel must be a function of distances or inner products of rows, with one gamma for all features. A gamma that
