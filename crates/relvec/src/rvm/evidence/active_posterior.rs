@@ -15,9 +15,6 @@ use crate::rvm::gram::likelihood_sums;
 use crate::rvm::gram::likelihood_sums::Phi;
 use crate::rvm::gram::scaled_problem::ScaledProblem;
 
-/// Number of weights of all outputs above which a coupled posterior is large, see [`ActivePosterior::is_large`].
-pub(crate) const LARGE: usize = 400;
-
 /// Weight posterior and log evidence of the columns `active` at relative precisions `a` = alpha / beta, for columns of
 /// unit norm and scaled targets.
 #[derive(Debug, Clone)]
@@ -76,11 +73,6 @@ impl ActivePosterior {
     /// it. Solves are then expensive, and predicted gains are rough.
     pub fn is_joint(&self) -> bool {
         self.joint.is_some()
-    }
-
-    /// Returns true for a large coupled posterior, in which single basis functions hardly change the evidence.
-    pub fn is_large(&self) -> bool {
-        self.is_joint() && self.mean.len() > LARGE
     }
 
     /// Returns the posterior of the columns `active`, `[M]`, at relative precisions `a`, `[M]`, for a quadratic form,

@@ -209,7 +209,7 @@ impl LocalSearch {
 
     /// Returns the gain in nats that an action must exceed.
     fn least_gain(&self, solver: &EvidenceSolver) -> f64 {
-        let least = self.settings.least_gain(solver.problem.training.count, self.now.is_large());
+        let least = self.settings.least_gain(solver.problem.training.count);
         if self.stage == Stage::NoiseFixed { least.max(self.settings.policy.restart_gain) } else { least }
     }
 

@@ -108,7 +108,7 @@ pub(crate) fn search(
         let mut status = outer.driver.drive(&mut *run, &solver)?;
         let log_evidence = run.best().log_evidence;
         // The evidence may fall a little between working sets, because sums over other columns are rounded differently.
-        let least = scheme.least_gain(training.count, run.best().is_large());
+        let least = scheme.least_gain(training.count);
         let fell = best.as_ref().is_some_and(|(_, before)| before - log_evidence > least);
 
         // Scan all candidates for the next working set.

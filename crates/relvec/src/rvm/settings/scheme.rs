@@ -86,9 +86,8 @@ pub(crate) trait SchemeSettings: Send + Sync {
         &Start::Auto
     }
 
-    /// Returns the least predicted gain, in nats, of a candidate outside the working set, for `count` rows. `ample` is
-    /// true for models with so many weights that single basis functions hardly matter.
-    fn least_gain(&self, _count: f64, _ample: bool) -> f64 {
+    /// Returns the least predicted gain, in nats, of a candidate outside the working set, for `count` rows.
+    fn least_gain(&self, _count: f64) -> f64 {
         0.0
     }
 }
@@ -134,9 +133,6 @@ const MOST_COLUMNS: usize = 1000;
 pub(crate) const MOVING_MOST: usize = 500;
 /// Smallest size of a working set.
 pub(crate) const PART: usize = 200;
-/// Least predicted gain of a candidate in nats per row, if the model is so large that the gain of one basis function is
-/// below the error of the Laplace approximation.
-const AMPLE_GAIN: f64 = 3e-4;
 
 /// Search for the model of highest evidence: backward pruning from all basis functions, then additions, re-estimations
 /// and deletions.
@@ -192,9 +188,8 @@ impl SchemeSettings for Search {
         &self.start
     }
 
-    fn least_gain(&self, count: f64, ample: bool) -> f64 {
-        let least = self.tolerance * (count / 1000.0).max(1.0);
-        if ample { least.max(AMPLE_GAIN * count) } else { least }
+    fn least_gain(&self, count: f64) -> f64 {
+        self.tolerance * (count / 1000.0).max(1.0)
     }
 }
 
