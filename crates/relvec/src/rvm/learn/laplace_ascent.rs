@@ -270,7 +270,7 @@ impl<'a> LaplaceAscent<'a> {
 
     /// Compares a model at its mode with the best one, and searches on from the better one.
     fn judge(&mut self, found: Found, left: Option<Duration>) -> Result<()> {
-        let least = self.search.inference.as_dyn().least_gain(self.problem.training.count, false).max(LEAST_RISE);
+        let least = self.search.inference.as_dyn().least_gain(self.problem.training.count).max(LEAST_RISE);
         let rise = self.best.as_ref().map_or(f64::INFINITY, |best| found.objective - best.objective);
         match (self.best.take(), self.nearer.take()) {
             (Some(best), Some(nearer)) if rise <= -least => {

@@ -20,6 +20,8 @@ pub(crate) struct SearchStart {
     pub from: Option<WarmStart>,
     /// True if noise restarts follow once no action gains enough.
     pub restarts: bool,
+    /// True if the search starts from the dense model, and returns the model of the warm start if that is better.
+    pub dense: bool,
 }
 
 /// A fit that is under way.

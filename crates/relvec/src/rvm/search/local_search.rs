@@ -98,6 +98,7 @@ impl LocalSearch {
     pub(crate) fn start(solver: &EvidenceSolver, settings: &Search, entry: &SearchStart) -> Result<LocalSearch> {
         let problem = solver.problem;
         let noise = problem.training.noise.clone();
+        let dense = entry.dense && settings.start == Start::Auto;
         let first_beta = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
         let bias = || {
             let columns = if problem.has_bias { vec![0] } else { vec![] };
@@ -108,7 +109,8 @@ impl LocalSearch {
             _ if problem.training.bias_only => (bias(), Stage::Done),
             (Some(warm), _) => {
                 let unit = typical(&warm.beta);
-                ((warm.columns(solver), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone()), Stage::LocalSearch)
+                let stage = if dense { Stage::Initial } else { Stage::LocalSearch };
+                ((warm.columns(solver), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone()), stage)
             }
             (None, Start::Given(given)) => (problem.inner(given)?, Stage::LocalSearch),
             (None, Start::Empty) => ((vec![], vec![], first_beta()), Stage::LocalSearch),
@@ -133,9 +135,9 @@ impl LocalSearch {
             settings: settings.clone(),
             stage,
             noise,
+            previous_start: dense.then(|| now.clone()),
             now,
             before_restart: None,
-            previous_start: None,
             tried_fixed_point: false,
             restarts,
             batch: settings.policy.batch,
@@ -359,6 +361,7 @@ impl<'p> FitRun<'p> for LocalSearch {
     fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         let stage = self.stage;
         match stage {
+            Stage::Initial if solver.hessian_varies() => self.start_dense(solver)?,
             Stage::Initial => {
                 self.now = fixed_point::dense(solver, &self.noise)?;
                 self.stage = Stage::Refit;
