@@ -302,10 +302,9 @@ class KernelMachine(Exports, Pages, BaseEstimator):
 
 # Advice if sparse rows are too large for a relevance vector machine.
 _FEWER = (
-    "At most 10,000 rows need no dense rows (with a kernel of distances or inner products and one gamma, without "
-    "keep_statistics, landmarks and centres='learned'). More rows need none with weight_prior='ard' and the name of "
-    "one kernel with gamma='scale', 'auto' or a number (without keep_rows and variance='healed' too). Or reduce the "
-    "features (TruncatedSVD of scikit-learn), or use a support vector machine (SVC, SVR)"
+    "Zeros are not filled in with a kernel of distances or inner products and one gamma, without keep_statistics, "
+    "given landmarks and centres='learned'. Or reduce the features (TruncatedSVD of scikit-learn), or use a support "
+    "vector machine (SVC, SVR)"
 )
 
 
@@ -361,16 +360,6 @@ class RelevanceVectorMachine(KernelMachine):
             )
         return own.text()
 
-    def _needs_values(self, rows: Any) -> bool:
-        """Return whether sparse rows are too large to fill in zeros, and a fit to values of the kernel is possible."""
-        known = _table.KERNELS.get(self.kernel, []) if isinstance(self.kernel, str) else []
-        learned = "gamma" in known and isinstance(self.gamma, str) and self.gamma.startswith("evidence")
-        named = isinstance(self.kernel, str) and self.kernel in _table.KERNELS and isinstance(self.landmarks, str)
-        takes = named and not learned and self.basis == "kernel" and self.weight_prior == "ard"
-        takes = takes and self.centres == "fixed" and getattr(self, "variance", "auto") != "healed"
-        kept = getattr(self, "keep_statistics", False) or getattr(self, "keep_rows", None) is not None
-        return _sparse.is_too_large(rows) and takes and not kept
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "inference" in state:
             # A pickle from before the parameter `search`.
@@ -398,29 +387,21 @@ class RelevanceVectorMachine(KernelMachine):
         # Checked before any work is done on the data.
         external = self._precomputed or self._callable
         settings, seed = self._settings(likelihood, external or self.basis == "given")
-        # Sparse rows stay sparse if they are wide, or become values of the kernel, or their zeros are filled in.
+        start = self._start(earlier, X.shape[1], target)
+        if start is not None:
+            settings, seed = self._settings(likelihood, external or self.basis == "given", start)
         sparse = issparse(X)
         used = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         named = not external and isinstance(self.landmarks, str)
         wide = sparse and named and _core.fits_sparse(settings) and _sparse.is_wide(X, used)
-        values = sparse and not wide and self._needs_values(X)
-        if values:
-            if earlier is not None:
-                raise ValueError(
-                    "warm_start needs dense rows, and these are too many to fill in zeros: use warm_start=False"
-                )
-            external = True
-        start = self._start(earlier, X.shape[1], target)
-        if values or start is not None:
-            settings, seed = self._settings(likelihood, external or self.basis == "given", start)
-        if not (wide or values):
+        if not wide:
             X = _sparse.filled(X, type(self).__name__, _FEWER)
         landmarks = _checks.landmarks(self, X.shape[1])
         if noise_variance is not None and self.basis != "given" and _sklearn_kernels.is_one(self.kernel):
             self._translated(_sklearn_kernels.translate(self.kernel, X.shape[1]), known_noise=True)
 
         design: Any = X
-        dictionary, centres, kernel = used, None, ""
+        dictionary, centres = used, None
         if self._precomputed:
             # The whole matrix is in memory, so a rule saves nothing.
             rule = "all" if isinstance(self.dictionary, str) else self.dictionary
@@ -438,14 +419,6 @@ class RelevanceVectorMachine(KernelMachine):
         elif wide:
             _sparse.check_finite(X)
             design = _sparse.parts(X)
-        elif values:
-            _sparse.check_finite(X)
-            dictionary = _draw(_sparse.distinct(X, used), self.dictionary, seed)
-            (asked,) = _settings.kernel(self, self.kernel).values()
-            rows, points = _sparse.parts(X), _sparse.parts(X[dictionary])
-            with in_words_of_python():
-                spread, jobs = _sparse.variance(X, weights), threads(self.n_jobs)
-                kernel, design = _core.sparse_kernel(_settings.as_json(asked), rows, points, spread, jobs)
         watch = self._observer()
         with in_words_of_python():
             model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
@@ -454,9 +427,7 @@ class RelevanceVectorMachine(KernelMachine):
             model = model.with_external_kernel(
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
-        if values:
-            model = model.with_sparse_kernel(kernel, _sparse.parts(X[model.relevance]))
-        elif sparse and named:
+        if sparse and named:
             model = model.with_sparse_centres()
         self._end(model, report, names, classes)
 

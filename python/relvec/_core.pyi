@@ -32,7 +32,6 @@ __all__ = [
     "names",
     "parse_kernel",
     "save",
-    "sparse_kernel",
 ]
 
 # Starts of the rows, columns and values of a CSR matrix, and its number of columns.
@@ -79,13 +78,6 @@ def fit_svm(
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[Model, str]: ...
-def sparse_kernel(
-    kernel: str,
-    x: _Csr,
-    centres: _Csr,
-    variance: float,
-    threads: int,
-) -> tuple[str, NDArray[float64]]: ...
 def learn_kernel(
     settings: str,
     x: NDArray[float64],
@@ -174,7 +166,6 @@ class Model:
     def with_external_kernel(
         self, relevance: Sequence[int], n_features: int, centres: NDArray[float64] | None = None
     ) -> Model: ...
-    def with_sparse_kernel(self, kernel: str, centres: _Csr) -> Model: ...
     def with_sparse_centres(self) -> Model: ...
     def predict(
         self, x: NDArray[float64] | _Csr, threads: int, variance: str | None = None

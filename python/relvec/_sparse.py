@@ -50,30 +50,19 @@ def is_too_large(X: Any) -> bool:
 
 
 def is_wide(X: Any, used: NDArray[np.int64]) -> bool:
-    """Return whether a CSR matrix has more columns than different rows among the `used`, and not too many rows."""
-    most = min(X.shape[1] - 1, MOST_FILLED // max(X.shape[0], 1))
-    return bool(len(distinct(X, used, most + 1)) <= most)
-
-
-def distinct(X: Any, used: NDArray[np.int64], most: int | None = None) -> NDArray[np.int64]:
-    """Return the different rows of a CSR matrix among the `used`, each by its first occurrence, or the `most` first."""
+    """Return whether a CSR matrix is too large to be dense, or has more columns than different `used` rows."""
+    if is_too_large(X):
+        return True
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
-    kinds: dict[tuple[bytes, bytes], int] = {}
+    rows: set[tuple[bytes, bytes]] = set()
     for row in used.tolist():
-        if len(kinds) == most:
-            break
         own = slice(X.indptr[row], X.indptr[row + 1])
-        kinds.setdefault((X.indices[own].tobytes(), X.data[own].tobytes()), row)
-    return np.array(list(kinds.values()), dtype=np.int64)
-
-
-def variance(X: Any, weights: NDArray[np.float64] | None) -> float:
-    """Return the weighted variance of all numbers of a CSR matrix, for ``gamma="scale"``."""
-    own = np.ones(X.shape[0]) if weights is None else weights
-    each = np.repeat(own, np.diff(X.indptr)) / (own.sum() * X.shape[1])
-    return float(each @ X.data**2 - (each @ X.data) ** 2)
+        rows.add((X.indices[own].tobytes(), X.data[own].tobytes()))
+        if len(rows) == X.shape[1]:
+            return False
+    return True
 
 
 def filled(X: Any, name: str, instead: str) -> NDArray[np.float64]:

@@ -120,7 +120,7 @@ TABLE: dict[str, Parameter] = {
         if the evidence supports the additional parameters. Above 3,000 rows it learns one width for each feature by a
         sparse process on 4,000 rows. For classes, left-out rows decide between one width and one for each feature.
         ``"evidence-ard"`` learns one width for each feature, ``"evidence-one"`` one width. ``"evidence-isotropic"``
-        learns one number for features that have one unit, and is used for sparse rows of more features than rows. If
+        learns one number for features that have one unit, and is used for sparse rows that stay sparse. If
         the features carry no information about the targets, the model is a constant. ``"sigmoid"`` is not a covariance
         function, so its gamma is that of ``"scale"`` unless a number is given. ``"scale"`` is 1 / (n_features *
         X.var()), ``"auto"`` is 1 / n_features. Kernels without a scale, precomputed kernels and callables do not use

@@ -189,9 +189,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Sparse rows of more features than rows stay sparse, and others are converted to dense
-            rows of up to 10^8 numbers. With ``kernel="precomputed"`` the square kernel matrix, with
-            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
+            Training rows. Sparse rows of more features than rows, or of more than 10^8 numbers with their zeros, stay
+            sparse, and others are converted to dense rows. With ``kernel="precomputed"`` the square kernel matrix,
+            with ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -40,8 +40,6 @@ mod _core {
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
-    use super::model::sparse_kernel;
-    #[pymodule_export]
     use super::rows::Survey;
     #[pymodule_export]
     use super::rows::answer;

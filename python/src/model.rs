@@ -9,13 +9,11 @@ use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, To
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
-use relvec::{
-    DataScale, Decision, Error, FittedBasis, FittedModel, Interrupt, Kernel, Label, Moderation, Prediction, Targets, Variance,
-};
+use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Kernel, Label, Moderation, Prediction, Targets, Variance};
 use relvec_cli::{Evaluation, Truth};
 use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
-use crate::fit::{Csr, Input, Matrix, Rows, Target, sparse};
+use crate::fit::{Input, Matrix, Rows, Target};
 use crate::listen::listening;
 use crate::{exception, guarded, pool};
 
@@ -387,12 +385,6 @@ impl Model {
     ) -> Model {
         let centres = centres.map(|c| c.as_array().to_owned());
         Model::new((*self.model).clone().with_external_kernel(&relevance, n_features, centres.as_ref()))
-    }
-
-    /// Returns this model, fitted to values of basis functions, with their `kernel` in JSON at sparse centres.
-    fn with_sparse_kernel(&self, kernel: &str, centres: Csr<'_>) -> PyResult<Model> {
-        let model = (*self.model).clone().with_sparse_kernel(&kernel_of(kernel)?, &sparse(&centres)?);
-        model.map(Model::new).map_err(exception)
     }
 
     /// Returns this model with centres that are sparse rows, if its kernel can be computed from them.
@@ -1017,25 +1009,6 @@ fn of_rows(model: &relvec::Model) -> Cow<'_, relvec::Model> {
 /// Reads a kernel from its JSON.
 pub(crate) fn kernel_of(json: &str) -> PyResult<Kernel> {
     serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("kernel: {e}")))
-}
-
-/// Returns the kernel with numbers for all parameters, in JSON, and its values between sparse rows and centres, [N, M].
-/// `variance`: the variance of all numbers of the rows.
-#[pyfunction]
-pub(crate) fn sparse_kernel<'py>(
-    py: Python<'py>,
-    kernel: &str,
-    x: Csr<'py>,
-    centres: Csr<'py>,
-    variance: f64,
-    threads: usize,
-) -> PyResult<(String, Bound<'py, PyArray2<f64>>)> {
-    let (x, centres) = (sparse(&x)?, sparse(&centres)?);
-    let kernel = kernel_of(kernel)?.resolve(&DataScale { features: x.ncols(), variance }).map_err(exception)?;
-    let pool = pool(threads)?;
-    let values = py.detach(|| guarded(|| pool.install(|| kernel.sparse_values(&x, &centres))))?.map_err(exception)?;
-    let json = serde_json::to_string(&kernel).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    Ok((json, values.to_pyarray(py)))
 }
 
 /// Returns the model and its input: the values of its basis functions for sparse rows, otherwise all numbers.

@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2, Axis};
 
-use crate::canonical::Canonical;
+use crate::canonical::{Canonical, random_subset};
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
-use crate::isometry;
+use crate::isometry::{self, Coordinates};
 use crate::kernel::Kernel;
 use crate::memory::allowed;
 use crate::model::{FittedBasis, Model, StoredRows, Variance, check_sparse};
@@ -20,7 +20,7 @@ use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::learn::kernel_choice::{self, Choice};
 use crate::rvm::learn::learned_centres;
 use crate::rvm::search::driver::FitDriver;
-use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::{CentreRule, Rvm, WeightPrior};
 use crate::rvm::settings::scheme::{Hyperparameters, Inference, Search, Start};
 use crate::sparse::SparseRows;
@@ -93,8 +93,12 @@ impl Rvm {
 }
 
 impl Rvm {
-    /// Fits a model to sparse rows `x`, [N, D], and `targets`, without filling in zeros. The time grows with the cube of
-    /// the rows, and memory for 4 N^2 numbers is needed: the rows should be fewer than the features.
+    /// Fits a model to sparse rows `x`, [N, D], and `targets`, without filling in zeros.
+    ///
+    /// The inner products of all rows with L landmarks are computed once, so that the time grows with N L^2 and the memory
+    /// with N L. Up to 10,000 different rows are all landmarks, and the fit is that to dense rows. Of more, 1,000 are drawn
+    /// at random, or as many as the dictionary is asked to have if that is more, or fewer if memory is short. Only
+    /// landmarks are candidates for relevance vectors, and the kernel is learned from them.
     ///
     /// The kernel must be a function of distances or inner products of rows, with one gamma for all features. A gamma that
     /// is to be learned is that of [`GammaRule::EvidenceIsotropic`](crate::GammaRule::EvidenceIsotropic). The model has sparse
@@ -140,17 +144,53 @@ impl Rvm {
             kernels: self.kernels.iter().map(isotropic).collect::<Result<_>>()?,
             ..self.clone()
         };
-        let rows = self.pool()?.install(|| isometry::coordinates(&different, allowed(self.memory_limit)))?;
-        let (mut model, report) = own.fit_with(rows.view(), targets, observer, interrupt)?;
+        let size = self.dictionary.size(different.origin.len());
+        let (most, limit) = (size.max(kernel_choice::ROWS), allowed(self.memory_limit));
+        let Coordinates { rows, landmarks } =
+            self.pool()?.install(|| isometry::coordinates(&different, most, self.seed, limit))?;
+        let candidates: Option<Vec<usize>> =
+            landmarks.map(|all| random_subset(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect());
+        let own = match &candidates {
+            Some(candidates) => own.with_landmarks(candidates, &rows)?,
+            None => own,
+        };
+        let (mut model, mut report) = own.fit_with(rows.view(), targets, observer, interrupt)?;
+        if candidates.is_some() {
+            // They are numbers of coordinates.
+            report.adjustments.constant_features.clear();
+            // The landmarks' process does not know how much of the other rows the landmarks leave to the noise.
+            if model.process.is_some() {
+                report.adjustments.noise_over_process = None;
+            }
+        }
+        let row_of = |k: &usize| candidates.as_ref().map_or(*k, |rows| rows[*k]);
+        model.process.iter_mut().flat_map(|process| &mut process.searched).for_each(|k| *k = row_of(k));
+        let relevance: Vec<usize> = model.relevance.iter().map(row_of).collect();
         let Some(kernel) = model.kernel().cloned() else { return Ok((model, report)) };
         if let Some(kept) = &mut model.kept_rows
-            && let StoredRows::Dense(rows) = &kept.rows
+            && let StoredRows::Dense(some) = &kept.rows
         {
-            kept.rows = StoredRows::Sparse(different.rows.select(&isometry::places(rows)));
+            kept.rows = StoredRows::Sparse(x.select(&isometry::places(some, &rows, &different)));
         }
-        let relevance = model.relevance.clone();
         let model = model.with_external_kernel(&relevance, x.ncols(), None);
         Ok((model.with_sparse_kernel(&kernel, &x.select(&relevance))?, report))
+    }
+
+    /// Returns these settings for `rows`, [N, K], of which the listed ones (ascending) alone may be centres. The relevance
+    /// vectors of a model, and of one to start from, are then indices of the list.
+    ///
+    /// # Errors
+    /// Returns [`Error::Parameter`] for a model to start from with a relevance vector that is not in the list.
+    fn with_landmarks(mut self, candidates: &[usize], rows: &Array2<f64>) -> Result<Rvm> {
+        if let Inference::Search(Search { start: Start::Given(from), .. }) = &mut self.inference {
+            for row in &mut from.relevance {
+                let place = candidates.binary_search(row);
+                let expected = "landmarks of these sparse rows: a start needs the rows, seed and dictionary of the earlier fit";
+                require(place.is_ok(), || "relevance".into(), *row, expected)?;
+                *row = place.unwrap_or_default();
+            }
+        }
+        Ok(Rvm { landmarks: Landmarks::OfCoordinates(Centres(rows.select(Axis(0), candidates))), ..self })
     }
 
     /// Returns true if these settings suit [`Rvm::fit_sparse`].
@@ -162,8 +202,8 @@ impl Rvm {
     fn check_for_sparse(&self) -> Result<()> {
         let name = |name: &'static str| move || name.to_string();
         require(self.basis == Basis::Kernel, name("basis"), "given", "kernel: values of basis functions are not sparse")?;
-        let all = !matches!(self.landmarks, Landmarks::Given(_));
-        require(all, name("landmarks"), "given", "all rows, or rows that a rule chooses, for sparse rows")?;
+        let chosen = self.landmarks.given().is_none();
+        require(chosen, name("landmarks"), "given", "all rows, or rows that a rule chooses, for sparse rows")?;
         let fixed = self.centres == CentreRule::Fixed;
         require(fixed, name("centres"), CentreRule::Learned.name(), "fixed: learned centres are not sparse")?;
         require(!self.keep_statistics, name("keep_statistics"), true, "false for sparse rows")
@@ -301,7 +341,7 @@ impl Rvm {
             let expected = "ard in the fit to go on from: under a process prior there are no precisions to begin at";
             return Err(Error::Parameter { name: "weight_prior".into(), found: "process".into(), expected: expected.into() });
         }
-        let rows = !matches!(self.landmarks, Landmarks::Given(_)) && model.posterior.is_some();
+        let rows = self.landmarks.given().is_none() && model.posterior.is_some();
         if !rows {
             return Err(Error::Targets("a start from a model needs one model whose centres are training rows".into()));
         }
@@ -443,4 +483,47 @@ fn with_moved_centres(
     }
     let centre_search = search(learned, false);
     Ok((fixed.0, Report { centre_search, ..fixed.1 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array1;
+
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::Likelihood;
+
+    /// With the kernel given, a fit by landmarks is that of dense rows with these landmarks. Under a process prior noise
+    /// and amplitude are learned from landmarks alone, and rounding decides where Student-t noise ends.
+    #[test]
+    fn a_fit_by_landmarks_is_that_of_dense_rows_with_these_landmarks() {
+        let value = |i: usize, d: usize| (0.618_033_988_75 * (i * 900 + 3 * d + 1) as f64).fract();
+        let x = Array2::from_shape_fn((400, 900), |(i, d)| if (i + 7 * d) % 11 < 2 { value(i, d) } else { 0.0 });
+        let t: Array1<f64> = x.outer_iter().enumerate().map(|(i, row)| row.sum().sin() + 0.1 * (i as f64).cos()).collect();
+        let different = Canonical::sparse(&SparseRows::from_dense(x.view()), &[0.0; 400], &[1.0; 400]);
+        let Coordinates { rows, landmarks } = isometry::coordinates(&different, 150, 0, u64::MAX).unwrap();
+        let landmarks = landmarks.unwrap();
+        let kernel: Kernel = Rbf { gamma: 0.02.into() }.into();
+        let given = Landmarks::Given(Centres(x.select(Axis(0), &landmarks)));
+        let (counts, labels) = (t.mapv(|t| (2.0 * t.abs()).round()), t.iter().map(|t| usize::from(*t > 0.0)).collect::<Vec<_>>());
+        for name in ["gaussian", "poisson", "bernoulli"] {
+            let likelihood = Likelihood::from_name(name).unwrap();
+            let targets = match name {
+                "poisson" => Targets::real(counts.view()),
+                "bernoulli" => Targets::classes(&labels, 2),
+                _ => Targets::real(t.view()),
+            };
+            let variance = (!likelihood.is_for_classes()).then_some(Variance::Posterior);
+            let rvm = Rvm { kernel: kernel.clone(), variance, weight_prior: WeightPrior::Ard, likelihood, ..Rvm::default() };
+            let (expected, _) = Rvm { landmarks: given.clone(), ..rvm.clone() }.fit(x.view(), &targets).unwrap();
+            let (own, _) = rvm.with_landmarks(&landmarks, &rows).unwrap().fit(rows.view(), &targets).unwrap();
+            assert_eq!(own.relevance, expected.relevance, "{name}");
+            let apart = own.log_evidence.unwrap() - expected.log_evidence.unwrap();
+            assert!(apart.abs() < 1e-6 && own.relevance.len() > 3, "{name}: {apart}");
+            let (own, expected) = (own.predict(rows.view()).unwrap(), expected.predict(x.view()).unwrap());
+            for apart in [own.mean - expected.mean, own.model_variance - expected.model_variance] {
+                assert!(apart.iter().all(|v| v.abs() < 1e-6), "{name}: {apart}");
+            }
+        }
+    }
 }

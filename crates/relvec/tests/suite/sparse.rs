@@ -465,3 +465,91 @@ fn fits_to_sparse_rows_refuse_what_needs_all_features() {
     let text = Rvm::default().fit_sparse(&rows, &Targets::real(wide.real.slice(ndarray::s![..9]))).unwrap_err().to_string();
     assert!(text.contains("targets") && text.contains("40"), "{text}");
 }
+
+/// Memory for about 100 landmarks of 160 rows: models of all likelihoods and priors learn from all rows.
+#[test]
+fn fits_with_fewer_landmarks_than_rows_have_sparse_centres_among_them() {
+    let kernels: [Kernel; 3] = [
+        Rbf { gamma: Gamma::Rule(GammaRule::EvidenceIsotropic) }.into(),
+        Linear::default().into(),
+        Rbf { gamma: Gamma::Rule(GammaRule::Scale) }.into(),
+    ];
+    let (wide, new) = (Wide::new(160, 300, 8), Wide::new(60, 300, 9).x);
+    let rows = SparseRows::from_dense(wide.x.view());
+    for kernel in &kernels {
+        for likelihood in ["gaussian", "student_t", "poisson", "classes"] {
+            for weight_prior in [WeightPrior::Process, WeightPrior::Ard] {
+                let targets = wide.targets(likelihood);
+                let memory_limit = Some(8 * 6 * 160 * 105);
+                let some = Rvm { memory_limit, ..settings(kernel, likelihood, weight_prior) };
+                let what = format!("{kernel:?}, {likelihood}, {weight_prior:?}");
+                let (model, report) = some.fit_sparse(&rows, &targets).unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert!(report.candidates <= 104, "{what}: {}", report.candidates);
+                assert_eq!(report.adjustments.left_out_rows, 0, "{what}");
+                assert!(report.adjustments.constant_features.is_empty(), "{what}");
+                let FittedBasis::Sparse { centres, .. } = &model.expansion.basis else { panic!("{what}: sparse centres") };
+                assert_eq!(*centres, rows.select(&model.relevance), "{what}");
+                assert!(model.relevance.is_sorted() && !model.relevance.contains(&3), "{what}");
+                let process = model.process.iter().flat_map(|process| &process.searched);
+                assert!(process.clone().all(|row| model.relevance.contains(row)), "{what}");
+                if let Some(kept) = &model.kept_rows {
+                    let StoredRows::Sparse(kept) = &kept.rows else { panic!("{what}: sparse rows") };
+                    assert!(kept.iter().all(|row| rows.iter().any(|own| own.columns == row.columns && own.values == row.values)));
+                }
+                let found = values(&model, &new);
+                assert!(found.iter().all(|v| v.is_finite()), "{what}");
+                assert_eq!(values(&Model::from_json(&model.to_json().unwrap()).unwrap(), &new), found, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_apply_to_landmarks() {
+    let wide = Wide::new(160, 300, 8);
+    let (rows, targets) = (SparseRows::from_dense(wide.x.view()), wide.targets("gaussian"));
+    let memory_limit = Some(8 * 6 * 160 * 105);
+    let ard = Rvm { weight_prior: WeightPrior::Ard, memory_limit, ..Rvm::default() };
+    let ard = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), ..ard };
+    let (few, report) = Rvm { dictionary: Dictionary::Size(7), ..ard.clone() }.fit_sparse(&rows, &targets).unwrap();
+    assert!(few.relevance.len() <= 7 && report.candidates == 7, "{} {}", few.relevance.len(), report.candidates);
+    // A fit that starts from its own result ends there.
+    let (first, _) = ard.fit_sparse(&rows, &targets).unwrap();
+    let (again, _) = ard.starting_from(&first).unwrap().fit_sparse(&rows, &targets).unwrap();
+    assert!(first.relevance.len() > 2);
+    assert!(again.log_evidence.unwrap() > first.log_evidence.unwrap() - 0.5);
+    // A start with rows that are no landmarks is refused.
+    let all = Rvm { memory_limit: None, ..ard.clone() };
+    let (all, _) = all.fit_sparse(&rows, &targets).unwrap();
+    let text = ard.starting_from(&all).unwrap().fit_sparse(&rows, &targets).unwrap_err().to_string();
+    assert!(text.starts_with("relevance = ") && text.contains("landmarks of these sparse rows"), "{text}");
+    let healed = Rvm { variance: Some(Variance::Healed), keep_rows: Some(30), calibrate: true, ..ard.clone() };
+    let (model, _) = healed.fit_sparse(&rows, &targets).unwrap();
+    assert_eq!(model.kept_rows.as_ref().unwrap().residuals.len(), 30);
+    let tried =
+        Rvm { kernel: Linear::default().into(), kernels: vec![Rbf::default().into(), Linear::default().into()], ..ard.clone() };
+    let (model, report) = tried.fit_sparse(&rows, &targets).unwrap();
+    assert!(report.kernel_search.unwrap().tried.len() == 2 && !model.relevance.is_empty());
+    for multi_class in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
+        let own = Rvm { likelihood: Bernoulli::default().into(), multi_class, ..ard.clone() };
+        let (model, _) = own.fit_sparse(&rows, &wide.targets("classes")).unwrap();
+        let FittedBasis::Sparse { centres, .. } = &model.expansion.basis else { panic!("sparse centres") };
+        assert_eq!(*centres, rows.select(&model.relevance));
+    }
+}
+
+/// A class of two rows is in the model, whether or not a landmark is of it.
+#[test]
+fn classes_without_landmarks_are_learned() {
+    let wide = Wide::new(160, 300, 8);
+    let rows = SparseRows::from_dense(wide.x.view());
+    for rare in 0..8 {
+        let labels: Vec<usize> = (0..160).map(|i| if i % 79 == 20 + rare { 2 } else { wide.labels[i].min(1) }).collect();
+        for weight_prior in [WeightPrior::Process, WeightPrior::Ard] {
+            let rvm = Rvm { memory_limit: Some(8 * 6 * 160 * 105), ..settings(&Rbf::default().into(), "classes", weight_prior) };
+            let (model, _) = rvm.fit_sparse(&rows, &Targets::classes(&labels, 3)).unwrap();
+            let p = model.predict_probability(wide.x.view(), Moderation::default()).unwrap();
+            assert!(p.ncols() == 3 && p.iter().all(|p| p.is_finite() && *p > 0.0), "{rare} {weight_prior:?}");
+        }
+    }
+}

@@ -270,11 +270,14 @@ impl Rvm {
         require(!training.known_noise, || "variance".into(), variance.name(), expected)?;
         let whole = || training.weights.iter().copied().enumerate().collect();
         let all: Fold = among.map_or_else(whole, Fold::clone);
-        let size = self.keep_rows.unwrap_or(MOST_KEPT).min(all.len());
+        // Held-out rows need their distances from the retained rows.
+        let near = |row: usize| among.is_none() || training.has_distances(row);
+        let known: Fold = all.iter().copied().filter(|(row, _)| near(*row)).collect();
+        let size = self.keep_rows.unwrap_or(MOST_KEPT).min(known.len());
         let complete = size == all.len();
         let some: Fold = match complete {
             true => all.clone(),
-            false => random_subset(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect(),
+            false => random_subset(known.len(), size, self.seed).into_iter().map(|k| known[k]).collect(),
         };
         let targets = training.real_targets();
         let outputs = training.outputs;

@@ -21,7 +21,7 @@ use crate::query::sums::{RatioSums, SumsRequest};
 use crate::report::{Adjustments, Interrupt, SmallWeights};
 use crate::rvm::data::noise::{RowFactors, Units, deviation, first_noise, mean, middle_and_spread, times};
 use crate::rvm::data::training_set::{Source, TrainingSet};
-use crate::rvm::settings::dictionary::{Centres, Landmarks};
+use crate::rvm::settings::dictionary::Centres;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, PART};
 use crate::statistics::Statistics;
@@ -159,9 +159,9 @@ impl<'a> TrainingSet<'a> {
             Basis::Given => (Source::Given, (0..x.ncols()).collect(), (0..x.ncols()).map(Some).collect()),
             Basis::Kernel => {
                 let kernel = design::resolve(&rvm.kernel, rows.view(), &sample_weights)?;
-                match &rvm.landmarks {
-                    Landmarks::Given(centres) => given_centres(kernel, centres, x.ncols())?,
-                    _ => {
+                match rvm.landmarks.given() {
+                    Some(centres) => given_centres(kernel, centres, x.ncols())?,
+                    None => {
                         let source = Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() };
                         (source, canonical.origin, canonical.column_of)
                     }
@@ -457,10 +457,10 @@ impl Size {
     fn afford(&self, rvm: &Rvm, bias_only: bool, memory_limit: u64) -> Result<(u64, u64)> {
         let Size { n, dim: (rows, d), different, outputs } = *self;
         let likelihood = rvm.likelihood.as_dyn();
-        let most = match &rvm.landmarks {
+        let most = match rvm.landmarks.given() {
             _ if rvm.basis == Basis::Given => d,
-            Landmarks::Given(centres) => centres.0.nrows(),
-            _ => rvm.dictionary.size(different),
+            Some(centres) => centres.0.nrows(),
+            None => rvm.dictionary.size(different),
         };
         let scheme = rvm.inference.as_dyn();
         let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{ArcArray2, Array2, Axis, concatenate};
 
-use crate::canonical::{Copies, Fold, all_variance};
+use crate::canonical::{Copies, Fold, all_variance, random_subset};
 use crate::design::{Columns, Design};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
@@ -20,6 +20,7 @@ use crate::process::pivoted_cholesky::Points;
 use crate::query::merged_rows::DistinctRows;
 use crate::report::{Adjustments, Interrupt};
 use crate::rvm::data::noise::{NoisePrecision, RowFactors, Units, over, times};
+use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 use crate::sums::Sums;
 
@@ -151,6 +152,17 @@ impl<'a> TrainingSet<'a> {
     /// Returns the number of features and their variance, which a rule for gamma needs.
     pub fn data_scale(&self) -> DataScale {
         DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.sample_weights()) }
+    }
+
+    /// Returns true if the distances between a row and all rows are known.
+    pub fn has_distances(&self, row: usize) -> bool {
+        !matches!(self.rvm.landmarks, Landmarks::OfCoordinates(_)) || self.rows.row(row).last().is_none_or(|v| *v == 0.0)
+    }
+
+    /// Draws at most `most` rows between which all distances are known, ascending.
+    pub fn draw(&self, most: usize, seed: u64) -> Vec<usize> {
+        let known: Vec<usize> = (0..self.rows.nrows()).filter(|row| self.has_distances(*row)).collect();
+        random_subset(known.len(), most, seed).into_iter().map(|k| known[k]).collect()
     }
 
     /// Returns the sample weights, `[N]`, without row factors.

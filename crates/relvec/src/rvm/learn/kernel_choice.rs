@@ -96,7 +96,7 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
 /// Returns the errors of [`KernelLearner::learn`].
 pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(Learned, KernelSearch)> {
     let begin = Instant::now();
-    let drawn = random_subset(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
+    let drawn = training.draw(affordable(training, ROWS)?, rvm.seed);
     let labels = rvm.likelihood.is_for_classes().then(|| training.labels_of(&drawn));
     let surrogate = Surrogate::of(training);
     let rows = surrogate.rows(training, &drawn);
@@ -150,7 +150,7 @@ fn further(training: &TrainingSet, surrogate: &Surrogate, seed: u64) -> (Distinc
     while rows > LEAST_ROWS && training.taken + 8 * FITC_MATRICES * (rows * centres) as u64 > training.memory_limit {
         (rows, centres) = (rows / 2, centres / 2);
     }
-    let drawn = random_subset(training.rows.nrows(), rows, seed);
+    let drawn = training.draw(rows, seed);
     let rows = surrogate.rows(training, &drawn);
     let centres = random_subset(rows.len(), centres, seed);
     (rows, centres)

@@ -83,9 +83,10 @@ impl Rvm {
         let begin = Instant::now();
         let learned = self.learned_of(training)?;
         let all = training.rows.nrows();
+        let known = training.draw(all, self.seed).len();
         let whole = match rows {
             Some(rows) => self.regress_rows(training, rows, &learned)?,
-            None if all > kernel_choice::MOST_ROWS => self.regress_many(training, &learned)?,
+            None if all > kernel_choice::MOST_ROWS || known < all => self.regress_many(training, &learned)?,
             None => None,
         };
         let partly = rows.is_some() && whole.is_none();
@@ -93,8 +94,8 @@ impl Rvm {
             Some(found) => (found, all, training.adjustments.clone()),
             None => {
                 let most = if training.interrupt.is_late() { kernel_choice::ROWS } else { kernel_choice::MOST_ROWS };
-                let rows = kernel_choice::affordable(training, most)?;
-                let sample = (rows < all).then(|| training.with_rows(self, &random_subset(all, rows, self.seed)));
+                let rows = kernel_choice::affordable(training, most)?.min(known);
+                let sample = (rows < all).then(|| training.with_rows(self, &training.draw(rows, self.seed)));
                 let part = sample.as_ref().unwrap_or(training);
                 let labels = part.labels_of(&(0..part.rows.nrows()).collect::<Vec<_>>());
                 let found = if learned.has_structure { self.regress(part, &labels, &learned)? } else { None };

@@ -48,6 +48,11 @@ pub enum Landmarks {
     /// Given points. The size of the dictionary has no effect, and the relevance vectors of a model are indices of
     /// these points.
     Given(Centres),
+    /// Given points, for rows that are coordinates of sparse rows. Distances between two rows are known only if the last
+    /// coordinate of one of them is 0, as it is for these points.
+    #[doc(hidden)]
+    #[serde(skip)]
+    OfCoordinates(Centres),
 }
 
 /// Given landmarks, [L, D]. Equal landmarks count once.
@@ -138,6 +143,14 @@ impl Landmarks {
         }
     }
 
+    /// Returns the given points, if they are given.
+    pub(crate) fn given(&self) -> Option<&Centres> {
+        match self {
+            Landmarks::Given(centres) | Landmarks::OfCoordinates(centres) => Some(centres),
+            Landmarks::Kmedoids | Landmarks::Uniform => None,
+        }
+    }
+
     /// Returns the rows of `x`, [N, D], that a fit to them would use as its dictionary, ascending. They are distinct,
     /// and the first of equal rows is taken. The parameters of the kernel must be numbers.
     ///
@@ -176,7 +189,7 @@ impl Landmarks {
             return (0..rows.len()).collect();
         }
         match self {
-            Landmarks::Uniform | Landmarks::Given(_) => random_subset(rows.len(), size, seed),
+            Landmarks::Uniform | Landmarks::Given(_) | Landmarks::OfCoordinates(_) => random_subset(rows.len(), size, seed),
             Landmarks::Kmedoids => medoids::choose(x, rows, size, kernel, seed, is_late),
         }
     }

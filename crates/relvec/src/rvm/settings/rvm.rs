@@ -191,7 +191,7 @@ impl Rvm {
 
     /// Returns true if a model's relevance vectors are rows of the training table, and not given landmarks or columns.
     pub(crate) fn picks_rows(&self) -> bool {
-        self.basis == Basis::Kernel && !matches!(self.landmarks, Landmarks::Given(_))
+        self.basis == Basis::Kernel && self.landmarks.given().is_none()
     }
 
     /// Returns a thread pool for the fit, which is independent of the caller's global pool.
@@ -406,7 +406,7 @@ impl Rvm {
             let expected = "fixed, or no cv, calibrate or sparsity = cv: learned centres have seen the rows that are held out";
             require(!self.validates(), name, "learned", expected)?;
             require(self.basis == Basis::Kernel, name, "learned", "fixed: the columns of a design matrix have no centres")?;
-            let rows = !matches!(self.landmarks, Landmarks::Given(_));
+            let rows = self.landmarks.given().is_none();
             require(rows, name, "learned", "fixed, or landmarks that are not given")?;
             for kernel in self.to_try() {
                 let expected = format!("fixed: the kernel {} has no gradient in its centres", kernel.name());
@@ -425,7 +425,7 @@ impl Rvm {
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
         let expected = "false: only regression with Gaussian noise has sufficient statistics";
         require(gaussian, named, true, expected)?;
-        let sized = matches!(self.dictionary, Dictionary::Size(_)) || matches!(self.landmarks, Landmarks::Given(_));
+        let sized = matches!(self.dictionary, Dictionary::Size(_)) || self.landmarks.given().is_some();
         let expected = "false, or a kernel with a dictionary size or given landmarks, whose statistics are kept";
         require(sized && self.basis == Basis::Kernel, named, true, expected)?;
         let expected = "false, or centres = fixed: statistics belong to fixed landmarks";
