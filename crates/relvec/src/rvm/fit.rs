@@ -490,8 +490,38 @@ mod tests {
     use ndarray::Array1;
 
     use super::*;
-    use crate::kernel::Rbf;
+    use crate::kernel::{Gamma, GammaRule, Rbf};
     use crate::likelihood::Likelihood;
+
+    /// The kernel that is learned is that of the landmarks alone, though other rows are nearer to the origin of the
+    /// coordinates.
+    #[test]
+    fn the_kernel_is_learned_from_landmarks() {
+        // Each row has 2 frequent words of 10 and 8 rare ones, so that few landmarks are near to it.
+        let word = |i: usize, k: usize| match k {
+            0..2 => (7 * i + 3 * k * i * i) % 10,
+            _ => 10 + (7919 * i + 104_729 * k * (i + 1)) % 2990,
+        };
+        let mut x = Array2::zeros((400, 3000));
+        (0..400).for_each(|i| (0..10).for_each(|k| x[[i, word(i, k)]] = 1.0));
+        let t = Array1::from_shape_fn(400, |i| x.row(i).iter().take(5).sum::<f64>() + 0.3 * (i as f64 * i as f64).sin());
+        let different = Canonical::sparse(&SparseRows::from_dense(x.view()), &[0.0; 400], &[1.0; 400]);
+        for count in [60, 150] {
+            let Coordinates { rows, landmarks } = isometry::coordinates(&different, count, 0, u64::MAX).unwrap();
+            let landmarks = landmarks.unwrap();
+            let kernel: Kernel = Rbf { gamma: Gamma::Rule(GammaRule::EvidenceIsotropic) }.into();
+            let rvm = Rvm { kernel, weight_prior: WeightPrior::Ard, ..Rvm::default() };
+            let some = t.select(Axis(0), &landmarks);
+            let (alone, _) = rvm.fit(x.select(Axis(0), &landmarks).view(), &Targets::real(some.view())).unwrap();
+            let (own, _) = rvm.with_landmarks(&landmarks, &rows).unwrap().fit(rows.view(), &Targets::real(t.view())).unwrap();
+            let gamma = |model: &Model| match model.kernel().unwrap().gamma() {
+                Some(Gamma::Value(gamma)) => *gamma,
+                other => panic!("{other:?}"),
+            };
+            let apart = (gamma(&own) / gamma(&alone)).ln();
+            assert!(apart.abs() < 0.014, "{apart}");
+        }
+    }
 
     /// With the kernel given, a fit by landmarks is that of dense rows with these landmarks. Under a process prior noise
     /// and amplitude are learned from landmarks alone, and rounding decides where Student-t noise ends.

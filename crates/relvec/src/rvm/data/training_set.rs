@@ -16,6 +16,7 @@ use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, Model};
 use crate::process::Learned;
 use crate::process::label_rows::Labels;
+use crate::process::parameters::Moments;
 use crate::process::pivoted_cholesky::Points;
 use crate::query::merged_rows::DistinctRows;
 use crate::report::{Adjustments, Interrupt};
@@ -163,6 +164,19 @@ impl<'a> TrainingSet<'a> {
     pub fn draw(&self, most: usize, seed: u64) -> Vec<usize> {
         let known: Vec<usize> = (0..self.rows.nrows()).filter(|row| self.has_distances(*row)).collect();
         random_subset(known.len(), most, seed).into_iter().map(|k| known[k]).collect()
+    }
+
+    /// Returns the moments of the features of the rows between which all distances are known.
+    pub fn moments(&self) -> Moments {
+        let weights = self.sample_weights();
+        let known: Vec<usize> = (0..self.rows.nrows()).filter(|row| self.has_distances(*row)).collect();
+        match known.len() == self.rows.nrows() {
+            true => Moments::new(self.rows.view(), &weights),
+            false => {
+                let weights: Vec<f64> = known.iter().map(|row| weights[*row]).collect();
+                Moments::new(self.rows.select(Axis(0), &known).view(), &weights)
+            }
+        }
     }
 
     /// Returns the sample weights, `[N]`, without row factors.

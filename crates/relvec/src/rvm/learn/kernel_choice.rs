@@ -100,7 +100,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let labels = rvm.likelihood.is_for_classes().then(|| training.labels_of(&drawn));
     let surrogate = Surrogate::of(training);
     let rows = surrogate.rows(training, &drawn);
-    let moments = Moments::new(training.rows.view(), &training.sample_weights());
+    let moments = training.moments();
     // In many features, centres do not span more rows, and FITC then prefers kernels so narrow that no row is near another: on
     // 4,000 texts of 50,000 words the model predicted the mean. One gamma of features as they are needs no more rows.
     let continues = rvm.to_try().iter().any(|kernel| kernel.learned_rule() != Some(GammaRule::EvidenceIsotropic));
