@@ -6,8 +6,8 @@
 //! the coordinates of its row of R, and a 0.
 //!
 //! These rows, [N, L + 1], are what a fit learns from. Inner products and distances of a row and a landmark are those of the
-//! rows of X. Those of two other rows are not, so that landmarks alone may be centres, and the kernel is learned from
-//! landmarks. If all rows are landmarks, everything is exact.
+//! rows of X. Inner products of two rows that are no landmarks are other numbers, so that landmarks alone may be centres, and
+//! the kernel is learned from landmarks. If all rows are landmarks, everything is exact.
 
 use std::collections::HashMap;
 
